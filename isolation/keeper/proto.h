@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records between client, keeper and init. SOCK_SEQPACKET, native endian, one build on both sides
+ * for init; for clients HELLO, INFO, STOP and KILL are frozen for ever.
+ *
+ * A message is one 128-byte struct cm_rec, then rec.len bytes of blob. A blob above
+ * CM_PROTO_INLINE_MAX is a sealed memfd, sent as the message's last descriptor (CM_RECF_MEMFD).
+ * Unknown type: answered by REFUSED, the connection lives. Malformed: the connection is closed.
+ */
+#ifndef CM_ISOLATION_KEEPER_PROTO_H
+#define CM_ISOLATION_KEEPER_PROTO_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+
+#define CM_PROTO_VERSION 1U
+#define CM_PROTO_INLINE_MAX (64U * 1024)
+/* argv, env and cwd of one exec */
+#define CM_PROTO_BLOB_MAX (4U * 1024 * 1024)
+#define CM_PROTO_MAX_ARGS 65536U
+
+enum cm_rec_type {
+	/* client -> keeper: first record. body.hello; blob: the full session id */
+	CM_REC_HELLO = 1,
+	/* client -> keeper: answered by INFO with body.info */
+	CM_REC_INFO = 2,
+	/* client -> keeper: orderly stop of the session; answered by STOPPED, then end of file */
+	CM_REC_STOP = 3,
+	/* client -> keeper -> init: end an exec's tree: TERM, grace, KILL. body.kill */
+	CM_REC_KILL = 4,
+	/*
+	 * client -> keeper -> init: start a command. body.exec; blob: cwd, argv..., env..., each
+	 * NUL-terminated. Descriptors: stdin, stdout, stderr as the flags say, then the memfd.
+	 * The client chooses rec.id (unique on its connection); answers carry it.
+	 */
+	CM_REC_EXEC = 16,
+	/* client -> keeper -> init: body.signal, to the exec's foreground group or main process */
+	CM_REC_SIGNAL = 17,
+	/* client -> keeper -> init: body.resize */
+	CM_REC_RESIZE = 18,
+
+	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */
+	CM_REC_UP = 64,
+	/* keeper -> client: the exec runs. With CM_EXECF_TTY one descriptor: the pty's master */
+	CM_REC_STARTED = 65,
+	/* keeper -> client: the exec ended. body.end */
+	CM_REC_END = 66,
+	/* keeper -> client: the request was not carried out. blob: struct cm_error */
+	CM_REC_REFUSED = 67,
+	/* keeper -> client: the jail could not be made or is lost. blob: struct cm_error */
+	CM_REC_FAILED = 68,
+	CM_REC_STOPPED = 69,
+
+	/* keeper -> init: a leaf group for the next exec; descriptors: see mech/cgroup.h */
+	CM_REC_LEAF = 96,
+	/* init -> keeper: the leaf of this slot is empty and may be removed. body.leaf */
+	CM_REC_LEAF_DONE = 97,
+};
+
+/* cm_rec.flags */
+#define CM_RECF_MEMFD (1U << 0)
+
+/* body.exec.flags */
+/* descriptors present, in this order; without one init opens the jail's /dev/null */
+#define CM_EXECF_STDIN (1U << 0)
+#define CM_EXECF_STDOUT (1U << 1)
+#define CM_EXECF_STDERR (1U << 2)
+/* a pty of the jail instead of the three; its master is passed out */
+#define CM_EXECF_TTY (1U << 3)
+/* kill the exec's whole tree when its main process has ended (setup) */
+#define CM_EXECF_KILL_TREE (1U << 4)
+/* look argv[0] up on the PATH of the exec's environment */
+#define CM_EXECF_SEARCH_PATH (1U << 5)
+#define CM_EXECF_ALL_ 0x3fU
+
+enum cm_end_kind {
+	/* exit status in status */
+	CM_END_EXIT = 1,
+	/* signal number in status */
+	CM_END_SIGNAL,
+	CM_END_TIMEOUT,
+	/* killed by the kernel because of the session's memory limit */
+	CM_END_MEMORY,
+	/* ended by a KILL or STOP request */
+	CM_END_KILLED,
+	/* the command could not be executed: errno in status (ENOENT: 127, else 126) */
+	CM_END_NOT_EXECUTED,
+};
+
+struct cm_rec_hello {
+	uint32_t version;
+	uint32_t reserved_;
+};
+
+/* level bits, what the session really has */
+#define CM_UPF_CGROUP_V1 (1U << 0)
+#define CM_UPF_CGROUP_V2 (1U << 1)
+#define CM_UPF_SINGLE_ID (1U << 2)
+#define CM_UPF_HOST_NETWORK (1U << 3)
+#define CM_UPF_LANDLOCK (1U << 4)
+
+struct cm_rec_up {
+	uint32_t version;
+	uint32_t flags;
+	/* CM_CG_* of the limits that a group enforces */
+	uint32_t enforced;
+	int32_t keeper_pid;
+	/* as seen from the host */
+	int32_t init_pid;
+	uint32_t landlock_abi;
+	uint64_t generation;
+};
+
+struct cm_rec_exec {
+	uint32_t flags;
+	uint32_t n_args;
+	uint32_t n_env;
+	uint16_t rows;
+	uint16_t cols;
+	/* wall time; 0: none */
+	uint64_t timeout_ms;
+	/* between TERM and KILL */
+	uint64_t grace_ms;
+};
+
+struct cm_rec_signal {
+	int32_t signal;
+};
+
+struct cm_rec_kill {
+	uint64_t grace_ms;
+};
+
+struct cm_rec_resize {
+	uint16_t rows;
+	uint16_t cols;
+};
+
+struct cm_rec_started {
+	/* generation << 32 | counter */
+	uint64_t exec_id;
+	/* inside the jail */
+	int32_t pid;
+};
+
+#define CM_ENDF_TIMED_OUT (1U << 0)
+#define CM_ENDF_KILLED (1U << 1)
+/* processes of its tree live on */
+#define CM_ENDF_CHILDREN_LEFT (1U << 2)
+/* usage covers only waited-for children */
+#define CM_ENDF_USAGE_APPROXIMATE (1U << 3)
+/* the network namespace counted refused attempts during the exec */
+#define CM_ENDF_NET_REFUSED (1U << 4)
+
+struct cm_rec_end {
+	uint32_t kind;
+	int32_t status;
+	uint32_t flags;
+	/* refused network attempts while it ran */
+	uint32_t net_refused;
+	uint64_t wall_us;
+	uint64_t cpu_user_us;
+	uint64_t cpu_system_us;
+	/* of the largest process */
+	uint64_t max_rss_bytes;
+	/* of the session's group; 0: not known */
+	uint64_t memory_peak_bytes;
+};
+
+struct cm_rec_leaf {
+	uint32_t slot;
+};
+
+struct cm_rec {
+	uint16_t type;
+	uint16_t flags;
+	uint32_t len;
+	uint64_t id;
+	union {
+		struct cm_rec_hello hello;
+		struct cm_rec_up up;
+		struct cm_rec_exec exec;
+		struct cm_rec_signal signal;
+		struct cm_rec_kill kill;
+		struct cm_rec_resize resize;
+		struct cm_rec_started started;
+		struct cm_rec_end end;
+		struct cm_rec_leaf leaf;
+		uint8_t pad[112];
+	} body;
+};
+_Static_assert(sizeof(struct cm_rec) == 128, "records are 128 bytes");
+_Static_assert(sizeof(struct cm_error) <= PIPE_BUF, "a report is one atomic write");
+
+/* Send rec, its blob (rec->len bytes; a memfd is made when it is large) and descriptors. */
+int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds, unsigned int n_fds);
+/* A REFUSED or FAILED record with *why as its blob. */
+int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_error *why);
+
+struct cm_msg {
+	struct cm_rec rec;
+	/* rec.len bytes, NUL-terminated one byte further; owned */
+	char *blob;
+	/* unused ones are -1; the memfd is taken out */
+	int fds[8];
+	unsigned int n_fds;
+};
+/*
+ * Receive one message. 1: got one; 0: end of file; negative errno: -EAGAIN when there is none,
+ * -EBADMSG when it was malformed (close the connection). The message is cleared first.
+ */
+int cm_proto_recv(int sock, struct cm_msg *msg);
+void cm_msg_init(struct cm_msg *msg);
+void cm_msg_clear(struct cm_msg *msg);
+/* The struct cm_error in a blob, believed only after this check. */
+void cm_proto_error_of(const struct cm_msg *msg, struct cm_error *ret);
+
+#endif

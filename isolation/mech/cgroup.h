@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session's control group, on v2, on v1 (a hierarchy at a time), or none.
+ *
+ * v2: <base>/cm-<session>/ holds every limit, has no controller in its subtree_control, and so may
+ * hold processes itself: init is born in it by CLONE_INTO_CGROUP. Below it one leaf an exec,
+ * x<slot>, without controllers: leaves only count and kill. Only cgroup.procs of the session's
+ * group and of its leaves belong to init's kernel id (hardening 17), so that init may clone into
+ * a leaf; limits stay the keeper's.
+ *
+ * v1: one group a hierarchy, the same name; init writes "0" to the tasks files that the keeper
+ * opened (a pid written to cgroup.procs waits milliseconds for an RCU grace period). Leaves exist
+ * in the freezer hierarchy only.
+ *
+ * Everything here runs in the keeper. Nothing is left behind when cm_cgroup_make fails.
+ */
+#ifndef CM_ISOLATION_MECH_CGROUP_H
+#define CM_ISOLATION_MECH_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "casemate/error.h"
+#include "isolation/plan/plan.h"
+
+struct cm_cgroup {
+	enum cm_plan_cgroup kind;
+	/* O_PATH|O_DIRECTORY of the session's group; -1 where there is none. v2 uses [0]. */
+	int group_fd[CM_CG_N];
+	/* of the directory the group was made in, to remove it again */
+	int base_fd[CM_CG_N];
+	/* v1: O_WRONLY tasks */
+	int tasks_fd[CM_CG_N];
+	/* CM_CG_* of limits that are written and read back */
+	uint32_t enforced;
+	uid_t init_kuid;
+	char name[160];
+};
+
+/* What init gets to start one exec in a leaf and to kill it. Close-on-exec. */
+struct cm_cgroup_leaf {
+	/* v2: directory for CLONE_INTO_CGROUP; v1: O_WRONLY tasks of the freezer leaf */
+	int join_fd;
+	/* v2: O_WRONLY cgroup.kill; v1: O_RDWR freezer.state */
+	int kill_fd;
+};
+
+struct cm_cgroup_usage {
+	/* 0: not known */
+	uint64_t memory_peak_bytes;
+	uint64_t memory_bytes;
+	uint64_t cpu_us;
+	/* processes the kernel killed at the memory limit */
+	uint64_t oom_kills;
+	uint64_t pids;
+};
+
+void cm_cgroup_init(struct cm_cgroup *cg);
+/*
+ * Make the group and write the plan's limits. A limit in header->cgroup_required that cannot be
+ * written is CM_E_LEVEL with the reason and nothing left behind; another is just not in
+ * cg->enforced. CM_CGROUP_NONE: a no-op.
+ */
+int cm_cgroup_make(struct cm_cgroup *cg, const struct cm_plan *plan, uid_t init_kuid,
+		   struct cm_error *err);
+int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
+			struct cm_error *err);
+/* Remove an empty leaf; a no-op when it is not there, -EBUSY when processes are left in it. */
+int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot);
+int cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
+/* SIGKILL everything in the group and its leaves. */
+void cm_cgroup_kill(struct cm_cgroup *cg);
+/* Kill what is left, wait (at most two seconds), remove leaves and groups, close the fds. */
+void cm_cgroup_remove(struct cm_cgroup *cg);
+/* Collect: find the group of a session whose keeper is gone (same plan) and remove it. */
+int cm_cgroup_collect(const struct cm_plan *plan, struct cm_error *err);
+
+#endif

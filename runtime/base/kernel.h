@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernel interfaces newer than the system's headers (Debian 12 ships those of Linux 6.1), and
+ * thin system-call wrappers that no libc here has. Each constant's source is the kernel version
+ * that added it. Wrappers return the system call's value, or -1 with errno.
+ */
+#ifndef CM_RUNTIME_BASE_KERNEL_H
+#define CM_RUNTIME_BASE_KERNEL_H
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* Landlock: include/uapi/linux/landlock.h; the ABI that added each */
+#define CM_LL_FS_EXECUTE (1ULL << 0)
+#define CM_LL_FS_WRITE_FILE (1ULL << 1)
+#define CM_LL_FS_READ_FILE (1ULL << 2)
+#define CM_LL_FS_READ_DIR (1ULL << 3)
+#define CM_LL_FS_REMOVE_DIR (1ULL << 4)
+#define CM_LL_FS_REMOVE_FILE (1ULL << 5)
+#define CM_LL_FS_MAKE_CHAR (1ULL << 6)
+#define CM_LL_FS_MAKE_DIR (1ULL << 7)
+#define CM_LL_FS_MAKE_REG (1ULL << 8)
+#define CM_LL_FS_MAKE_SOCK (1ULL << 9)
+#define CM_LL_FS_MAKE_FIFO (1ULL << 10)
+#define CM_LL_FS_MAKE_BLOCK (1ULL << 11)
+#define CM_LL_FS_MAKE_SYM (1ULL << 12)
+/* ABI 2, Linux 5.19 */
+#define CM_LL_FS_REFER (1ULL << 13)
+/* ABI 3, Linux 6.2 */
+#define CM_LL_FS_TRUNCATE (1ULL << 14)
+/* ABI 5, Linux 6.10 */
+#define CM_LL_FS_IOCTL_DEV (1ULL << 15)
+/* ABI 4, Linux 6.7 */
+#define CM_LL_NET_BIND_TCP (1ULL << 0)
+#define CM_LL_NET_CONNECT_TCP (1ULL << 1)
+/* ABI 6, Linux 6.12 */
+#define CM_LL_SCOPE_ABSTRACT_UNIX (1ULL << 0)
+#define CM_LL_SCOPE_SIGNAL (1ULL << 1)
+
+struct cm_ll_ruleset_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net;
+	uint64_t scoped;
+};
+
+struct cm_ll_path_beneath_attr {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
+
+#define CM_LL_RULE_PATH_BENEATH 1
+#define CM_LL_CREATE_RULESET_VERSION 1U
+
+static inline int cm_sys_landlock_create_ruleset(const struct cm_ll_ruleset_attr *attr, size_t size,
+						 uint32_t flags)
+{
+	return (int)syscall(444, attr, size, flags);
+}
+
+static inline int cm_sys_landlock_add_rule(int ruleset_fd, int type, const void *attr,
+					   uint32_t flags)
+{
+	return (int)syscall(445, ruleset_fd, type, attr, flags);
+}
+
+static inline int cm_sys_landlock_restrict_self(int ruleset_fd, uint32_t flags)
+{
+	return (int)syscall(446, ruleset_fd, flags);
+}
+
+static inline int cm_sys_openat2(int dirfd, const char *path, const struct open_how *how)
+{
+	return (int)syscall(SYS_openat2, dirfd, path, how, sizeof(*how));
+}
+
+static inline int cm_sys_open_tree(int dirfd, const char *path, unsigned int flags)
+{
+	return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+static inline int cm_sys_move_mount(int from_dirfd, const char *from, int to_dirfd, const char *to,
+				    unsigned int flags)
+{
+	return (int)syscall(SYS_move_mount, from_dirfd, from, to_dirfd, to, flags);
+}
+
+static inline int cm_sys_mount_setattr(int dirfd, const char *path, unsigned int flags,
+				       const struct mount_attr *attr)
+{
+	return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof(*attr));
+}
+
+static inline int cm_sys_fsopen(const char *fs, unsigned int flags)
+{
+	return (int)syscall(SYS_fsopen, fs, flags);
+}
+
+static inline int cm_sys_fsconfig(int fd, unsigned int cmd, const char *key, const void *value,
+				  int aux)
+{
+	return (int)syscall(SYS_fsconfig, fd, cmd, key, value, aux);
+}
+
+static inline int cm_sys_fsmount(int fd, unsigned int flags, unsigned int attrs)
+{
+	return (int)syscall(SYS_fsmount, fd, flags, attrs);
+}
+
+static inline int cm_sys_pidfd_open(pid_t pid, unsigned int flags)
+{
+	return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+static inline int cm_sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+static inline int cm_sys_close_range(unsigned int first, unsigned int last, unsigned int flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+static inline int cm_sys_pivot_root(const char *new_root, const char *put_old)
+{
+	return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+#endif

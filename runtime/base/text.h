@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text from outside on its way to a terminal, and small string helpers. */
+#ifndef CM_RUNTIME_BASE_TEXT_H
+#define CM_RUNTIME_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/buf.h"
+
+/*
+ * Append s with every control byte, DEL, C1 control and invalid UTF-8 byte as \xNN, so that it is
+ * inert on a terminal. Newline and tab are escaped too unless keep_newlines.
+ */
+void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_newlines);
+bool cm_text_is_utf8(const char *s, size_t len);
+bool cm_text_has_prefix(const char *s, const char *prefix);
+/* Shell-style pattern of '*' and '?' only, whole string. */
+bool cm_text_matches(const char *pattern, const char *s);
+/* Edit distance (Damerau-Levenshtein, adjacent swaps), capped at max + 1. */
+unsigned int cm_text_distance(const char *a, const char *b, unsigned int max);
+/* Single-quoted for a POSIX shell when it needs to be. */
+void cm_text_shell_quote(struct cm_buf *out, const char *s);
+
+#endif

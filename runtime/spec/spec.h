@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spec: what was asked for; parsed, validated, plain data. No system calls.
+ *
+ * One table (keys.def) owns the keys: flag, JSON key, kind, bounds, default, help text. A spec
+ * owns its strings; zero-initialise through cm_spec_init and free with cm_spec_clear.
+ */
+#ifndef CM_RUNTIME_SPEC_SPEC_H
+#define CM_RUNTIME_SPEC_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "runtime/base/buf.h"
+
+/* unlimited, where a limit's text was "unlimited" */
+#define CM_UNLIMITED UINT64_MAX
+
+struct cm_limit {
+	uint64_t value;
+	/* named by the caller or a file, else the built-in default holds */
+	bool is_set;
+	/* written "4G?": enforced where possible, else shown as not enforced */
+	bool is_optional;
+};
+
+enum cm_network {
+	CM_NETWORK_NONE = 1,
+	CM_NETWORK_HOST,
+};
+
+enum cm_workspace_kind {
+	/* git top level above the current directory; for a named session its own directory */
+	CM_WORKSPACE_DEFAULT = 0,
+	CM_WORKSPACE_DIR,
+	CM_WORKSPACE_NONE,
+	CM_WORKSPACE_REPO,
+};
+
+enum cm_user {
+	CM_USER_USER = 1,
+	CM_USER_ROOT,
+};
+
+enum cm_level {
+	CM_LEVEL_NONE = 0,
+	CM_LEVEL_NO_CGROUP = 1,
+	CM_LEVEL_FULL = 2,
+};
+
+enum cm_tri {
+	CM_AUTO = 0,
+	CM_YES,
+	CM_NO,
+};
+
+enum cm_git_access {
+	CM_GIT_PINNED = 1,
+	CM_GIT_RW,
+};
+
+struct cm_volume {
+	/* absolute after the caller's directory was applied; dst defaults to src */
+	char *src;
+	char *dst;
+	bool is_read_only;
+};
+
+struct cm_limits {
+	/* bytes */
+	struct cm_limit memory;
+	struct cm_limit swap;
+	/* thousandths of a processor */
+	struct cm_limit cpus;
+	struct cm_limit pids;
+	struct cm_limit open_files;
+	/* bytes of stdout and stderr together, in `run` */
+	struct cm_limit output;
+	/* wall time of the command; value in milliseconds */
+	struct cm_limit timeout;
+	/* "0-1,3"; NULL: not limited */
+	char *cpuset;
+	bool is_cpuset_optional;
+};
+
+struct cm_spec {
+	/* session: NULL for a temporary one */
+	char *session_id;
+	/* session root, absolute; NULL: from the environment or the default */
+	char *root;
+
+	enum cm_workspace_kind workspace_kind;
+	/* CM_WORKSPACE_DIR: as the caller wrote it, made absolute */
+	char *workspace;
+	bool is_workspace_read_only;
+	/* CM_WORKSPACE_REPO */
+	char *repo;
+	char *ref;
+	struct cm_strv setup;
+
+	/* "NAME=value", in order; later wins. --env-file and -e NAME are already resolved. */
+	struct cm_strv env;
+	/* patterns of caller variables that pass */
+	struct cm_strv pass_env;
+	char *workdir;
+	struct cm_volume *volumes;
+	size_t n_volumes;
+
+	struct cm_limits limits;
+	enum cm_network network;
+	char *rootfs;
+	enum cm_user user;
+	enum cm_git_access git;
+	enum cm_level min_level;
+
+	enum cm_tri tty;
+	bool is_interactive;
+	bool is_kept;
+
+	/* output of the command line itself */
+	bool is_json;
+	char *result;
+	/* replaces 125; -1: not set */
+	int failure_exit;
+	bool is_quiet;
+	bool is_verbose;
+
+	/* the command; -c TEXT becomes { "/bin/sh", "-c", TEXT } */
+	struct cm_strv argv;
+};
+
+void cm_spec_init(struct cm_spec *spec);
+void cm_spec_clear(struct cm_spec *spec);
+
+/*
+ * Where each key's value came from, for `config show --origin` and for "an option contradicts
+ * the session". Indexed by enum cm_key of keys.h; strings owned.
+ */
+const char *cm_level_name(enum cm_level level);
+const char *cm_network_name(enum cm_network network);
+
+/* 1 to 128 of [A-Za-z0-9._-], no leading dot or dash. */
+int cm_session_id_check(const char *id, struct cm_error *err);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions on disk: directories, locks, the state file, ids, and the status function.
+ *
+ *	<state>/sessions/<id>/state.json   written only by clients, under lock
+ *	                     /lock         flock of the client that changes something
+ *	                     /keeper.lock  flock held by the keeper for its life
+ *	                     /end          one fixed record, written by the keeper when it ends
+ *	                     /home /tmp    private home and /tmp of the session
+ *	<state>/ids/<n>                    a slot of 65,536 kernel ids (root), holds the session's id
+ *	<runtime>/s/<16 hex>               the keeper's socket
+ *	<runtime>/tmp/<id>/                the state directory of a temporary session
+ *	<root>/<id>/                       session directory: the user's work
+ *
+ * state: /var/lib/casemate as root, else $XDG_STATE_HOME/casemate; runtime: /run/casemate, else
+ * $XDG_RUNTIME_DIR/casemate (without one: <state>/run). All are 0700 and ours, or refused.
+ */
+#ifndef CM_RUNTIME_STORE_STORE_H
+#define CM_RUNTIME_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "runtime/base/buf.h"
+#include "runtime/spec/spec.h"
+
+#define CM_SLOT_NONE UINT32_MAX
+#define CM_STATE_VERSION 1
+
+struct cm_store {
+	char *state;
+	char *runtime;
+	char *cache;
+	/* session root: --root, CASEMATE_ROOT, MASTRACODE_LOCAL_SANDBOX_ROOT, default */
+	char *root;
+	int state_fd;
+	int runtime_fd;
+};
+
+/* env: the caller's "NAME=value" vector. Directories are made when absent. */
+int cm_store_open(const struct cm_strv *env, const char *root, const char *home, bool is_root,
+		  struct cm_store *ret, struct cm_error *err);
+void cm_store_close(struct cm_store *store);
+
+enum cm_setup_state {
+	CM_SETUP_NONE = 0,
+	CM_SETUP_DONE,
+	CM_SETUP_FAILED,
+};
+
+/* state.json; strings owned. Unknown keys of the file are kept on rewrite. */
+struct cm_session_record {
+	int version;
+	char *id;
+	char *root;
+	bool is_temporary;
+	int64_t created_ms;
+	/* bumped at each start */
+	uint64_t generation;
+	/* as the session was made; later runs are compared with these */
+	enum cm_workspace_kind workspace_kind;
+	char *workspace;
+	bool is_workspace_read_only;
+	char *repo;
+	char *ref;
+	/* absolute; NULL without --repo. <root>/<id>/<repository name> */
+	char *checkout;
+	bool is_checkout_done;
+	enum cm_network network;
+	char *rootfs;
+	enum cm_user user;
+	enum cm_git_access git;
+	/* kernel ids (root) */
+	uint32_t slot;
+	/* limits and other settings as canonical JSON text, compared as a whole */
+	char *settings_json;
+	enum cm_setup_state setup_state;
+	/* sha256:<hex> of the setup commands, "" when there are none */
+	char *setup_digest;
+	int setup_exit;
+	int64_t setup_ms;
+	/* what the last start reached, for `inspect`: "full", "full-single-id+hostnet", ... */
+	char *level;
+	/* JSON object text: for each limit what enforces it */
+	char *enforced_json;
+	/* the plan of the last start, as printed text, for `inspect --plan` */
+	/* members of the file that this version does not know, as JSON text "\"k\":v,..." */
+	char *unknown_json;
+};
+
+struct cm_store_session {
+	struct cm_session_record record;
+	/* <state>/sessions/<id> or <runtime>/tmp/<id> */
+	char *dir;
+	int dir_fd;
+	/* held while open for change; -1 when opened to look */
+	int lock_fd;
+	/* <root>/<id>; made on demand */
+	char *session_dir;
+	char *socket_path;
+};
+
+/* A fresh id for a temporary session ("run-x7k2m9..."). */
+void cm_store_new_id(char *buf, size_t size);
+/*
+ * Open an existing session. With will_change the lock is taken, waiting up to deadline_ms
+ * (CLOCK_MONOTONIC) for another client. CM_E_NOT_FOUND with a hint that says what exists.
+ * CM_E_EXISTS when the id lives under another root.
+ */
+int cm_store_session_open(struct cm_store *store, const char *id, bool will_change,
+			  int64_t deadline_ms, struct cm_store_session *ret, struct cm_error *err);
+/*
+ * Make a session from record (id, root and settings filled by the caller), all or nothing, and
+ * hold its lock. Directories: state directory, home, tmp. fsynced unless temporary.
+ * CM_E_EXISTS when it is there already.
+ */
+int cm_store_session_create(struct cm_store *store, const struct cm_session_record *record,
+			    struct cm_store_session *ret, struct cm_error *err);
+/* Write state.json (write, rename; fsync when is_durable and not temporary). Lock held. */
+int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm_error *err);
+/* Take the state away: state directory, socket, id slot. Session directory: with_files. */
+int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
+			    struct cm_error *err);
+void cm_store_session_close(struct cm_store_session *s);
+void cm_session_record_clear(struct cm_session_record *r);
+
+/* Root: claim the first free slot from a start hashed of the id (O_EXCL; no scan in the common
+ * case); refused when the range meets /etc/subuid, /etc/subgid or a passwd entry. */
+int cm_store_slot_claim(struct cm_store *store, const char *id, uint32_t *ret_slot,
+			struct cm_error *err);
+void cm_store_slot_release(struct cm_store *store, uint32_t slot, const char *id);
+
+/* The keeper's last word; written by the keeper, fixed size, believed only after a check. */
+#define CM_END_RECORD_MAGIC 0x434d4544U
+struct cm_end_record {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t generation;
+	/* enum cm_end_reason */
+	uint32_t reason;
+	int32_t status;
+	int64_t real_ms;
+};
+
+enum cm_end_reason {
+	CM_ENDED_STOPPED = 1,
+	CM_ENDED_INIT_DIED,
+	CM_ENDED_START_FAILED,
+	CM_ENDED_TEMPORARY,
+};
+
+enum cm_session_status {
+	/* made, never started */
+	CM_STATUS_CREATED = 1,
+	CM_STATUS_RUNNING,
+	CM_STATUS_STOPPED,
+	/* the last start failed, or setup failed */
+	CM_STATUS_ERROR,
+};
+
+/* Pure: the status shown, from the three things that are known. end may be NULL. */
+enum cm_session_status cm_session_status(const struct cm_session_record *record,
+					 bool is_keeper_alive, const struct cm_end_record *end);
+const char *cm_session_status_name(enum cm_session_status status);
+/* Is keeper.lock held? */
+bool cm_store_keeper_alive(const struct cm_store_session *s);
+/* CM_OK and *ret, or CM_E_NOT_FOUND; a malformed record counts as not found. */
+int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret);
+
+/* Ids of all sessions, sorted; temporary ones too. */
+int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
+/*
+ * Remove what dead temporary sessions left: state directories whose owner's lock is free. At most
+ * a few directory reads; called at each start. remove_group is called with each session's stored
+ * plan blob ("plan" file in its directory) so that cgroups go too; NULL skips that.
+ */
+int cm_store_collect(struct cm_store *store,
+		     int (*remove_group)(const char *dir, void *data), void *data,
+		     struct cm_error *err);
+
+#endif
