@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The planner: (spec, host facts) -> plan. Pure: every fact it needs is in the request, so a
+ * table of requests and golden plans tests it. Tables that it reads: etc.def (what of /etc is
+ * shown), tools.def (toolchains below a home), procfs.def (what of /proc is covered and why).
+ */
+#ifndef CM_ISOLATION_PLAN_BUILD_H
+#define CM_ISOLATION_PLAN_BUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "isolation/host/host.h"
+#include "isolation/plan/plan.h"
+#include "runtime/base/buf.h"
+#include "runtime/spec/spec.h"
+
+enum cm_node_type {
+	CM_NODE_NONE = 0,
+	CM_NODE_DIR,
+	CM_NODE_FILE,
+	CM_NODE_SYMLINK,
+	CM_NODE_OTHER,
+};
+
+/* A file that the planner may use, as it was found. */
+struct cm_node {
+	/* absolute host path */
+	char *path;
+	enum cm_node_type type;
+	/* of a symlink */
+	char *link;
+	uint64_t dev;
+	uint64_t ino;
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+
+struct cm_nodes {
+	struct cm_node *v;
+	size_t n;
+};
+
+/* What host/tree.c found: facts only, no choice. */
+struct cm_tree_facts {
+	/* entries of "/" or of the rootfs that the planner may show */
+	struct cm_nodes top;
+	/* entries of /etc (of the host or the rootfs) that match etc.def */
+	struct cm_nodes etc;
+	/* directories and files of tools.def that exist below the user's home */
+	struct cm_nodes tools;
+	/* entries of procfs.def that this kernel has */
+	struct cm_nodes proc;
+	/* /dev nodes, /sys directories and others that exist: exact list in tree.c */
+	struct cm_nodes extra;
+	/* certificate files that the caller's variables name */
+	struct cm_nodes certificates;
+};
+
+/* The tree the command works in, as host/workspace.c found it. */
+struct cm_workspace_facts {
+	/* real path; NULL: none (--no-workspace without a session directory) */
+	char *path;
+	/* the caller's spelling when it differs, and each symbolic link on its way */
+	char *spelled;
+	struct cm_nodes links;
+	struct cm_node node;
+	bool is_read_only;
+	/* where the command starts: below path, the caller's own spelling */
+	char *cwd;
+	/* git directories to pin and make read-only: .git itself, or a linked worktree's gitdir and
+	 * common directory, or a submodule's gitdir; those outside path are mounted at their place */
+	struct cm_nodes git_dirs;
+	/* path/.git when it is a file */
+	bool has_gitfile;
+};
+
+struct cm_git_identity {
+	/* "key=value" copied by value from the user's global configuration */
+	struct cm_strv settings;
+};
+
+struct cm_plan_request {
+	const struct cm_spec *spec;
+	const struct cm_host *host;
+	const struct cm_tree_facts *tree;
+	const struct cm_workspace_facts *workspace;
+	const struct cm_git_identity *git;
+	/* volumes of the spec in order, as found (real paths) */
+	const struct cm_nodes *volumes;
+	const char *session_id;
+	bool is_temporary;
+	/* root: first kernel id of the session's slot */
+	uint32_t slot_base;
+	/* host directories of the session; NULL: a tmpfs that ends with it */
+	const char *home_dir;
+	const char *tmp_dir;
+	const char *socket_path;
+	const char *state_dir;
+	uint64_t generation;
+	/* CM_PLANF_FAULT, for tests */
+	uint32_t fault_step;
+};
+
+/* What the planner can already say about the result; the keeper's UP record completes it. */
+struct cm_plan_summary {
+	/* "full", "no-cgroup" with qualifiers "-single-id", "+hostnet" */
+	char level[64];
+	enum cm_level base_level;
+	/* CM_CG_* for which a group is asked */
+	uint32_t cgroup_controllers;
+};
+
+/* Level or limit that cannot be had: CM_E_LEVEL before anything is made, with cause and hint. */
+int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
+		  struct cm_plan_summary *ret, struct cm_error *err);
+
+/*
+ * The environment of a command: the list of interface decision 20 taken from caller_env, PATH
+ * cut to what exists inside, HOME, offline switches of network none, then spec->env.
+ */
+int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller_env,
+		 struct cm_strv *ret, struct cm_error *err);
+
+/* Inside, the home's path: the user's own, or /home/user with a rootfs. */
+const char *cm_plan_home(const struct cm_plan_request *req);
+
+#endif
