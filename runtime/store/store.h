@@ -7,9 +7,11 @@
  *	                     /keeper.lock  flock held by the keeper for its life
  *	                     /end          one fixed record, written by the keeper when it ends
  *	                     /home /tmp    private home and /tmp of the session
- *	<state>/ids/<n>                    a slot of 65,536 kernel ids (root), holds the session's id
+ *	<state>/new/                       sessions being made or taken away, not visible yet or any more
+ *	<state>/ids/<n>                    a slot of kernel ids (root): session's id, session root
  *	<runtime>/s/<16 hex>               the keeper's socket
- *	<runtime>/tmp/<id>/                the state directory of a temporary session
+ *	<runtime>/tmp/<id>/                the state directory of a temporary session: only lock, and
+ *	                                   what its user puts there; home and /tmp are its jail's
  *	<root>/<id>/                       session directory: the user's work
  *
  * state: /var/lib/casemate as root, else $XDG_STATE_HOME/casemate; runtime: /run/casemate, else
@@ -24,6 +26,7 @@
 #include "casemate/error.h"
 #include "runtime/base/buf.h"
 #include "runtime/spec/spec.h"
+#include "runtime/store/keeper_lock.h"
 
 #define CM_SLOT_NONE UINT32_MAX
 #define CM_STATE_VERSION 1
@@ -34,8 +37,12 @@ struct cm_store {
 	char *cache;
 	/* session root: --root, CASEMATE_ROOT, MASTRACODE_LOCAL_SANDBOX_ROOT, default */
 	char *root;
+	/* named by --root or a variable: then a session that lives under another one is refused */
+	bool is_root_named;
 	int state_fd;
 	int runtime_fd;
+	/* the slot claimed last, locked until its session is made; -1: none */
+	int slot_fd;
 };
 
 /* env: the caller's "NAME=value" vector. Directories are made when absent. */
@@ -71,8 +78,13 @@ struct cm_session_record {
 	char *rootfs;
 	enum cm_user user;
 	enum cm_git_access git;
-	/* kernel ids (root) */
+	/* kernel ids (root); CM_SLOT_NONE for an ordinary user */
 	uint32_t slot;
+	/*
+	 * Kernel uid and gid that own what the agent writes: home, tmp, session directory. 0: the
+	 * caller's own (never host uid 0's as root: a root session has a slot).
+	 */
+	uint32_t agent_id;
 	/* limits and other settings as canonical JSON text, compared as a whole */
 	char *settings_json;
 	enum cm_setup_state setup_state;
@@ -84,7 +96,8 @@ struct cm_session_record {
 	char *level;
 	/* JSON object text: for each limit what enforces it */
 	char *enforced_json;
-	/* the plan of the last start, as printed text, for `inspect --plan` */
+	/* the socket as the last writer saw it: a caller with another runtime directory finds it */
+	char *socket;
 	/* members of the file that this version does not know, as JSON text "\"k\":v,..." */
 	char *unknown_json;
 };
@@ -101,6 +114,9 @@ struct cm_store_session {
 	char *socket_path;
 };
 
+/* Zeroes, except what is not zero when unset (slot, version). */
+void cm_session_record_init(struct cm_session_record *r);
+
 /* A fresh id for a temporary session ("run-x7k2m9..."). */
 void cm_store_new_id(char *buf, size_t size);
 /*
@@ -110,45 +126,58 @@ void cm_store_new_id(char *buf, size_t size);
  */
 int cm_store_session_open(struct cm_store *store, const char *id, bool will_change,
 			  int64_t deadline_ms, struct cm_store_session *ret, struct cm_error *err);
+/* Take the lock, as will_change does */
+#define CM_STORE_CHANGE (1U << 0)
+/* whatever root it lives under (ls, inspect, stop, rm: an id is unique to a user) */
+#define CM_STORE_ANY_ROOT (1U << 1)
+/* also when state.json cannot be read: record then holds id, root and what else is known (rm) */
+#define CM_STORE_DAMAGED (1U << 2)
+int cm_store_session_open_as(struct cm_store *store, const char *id, unsigned int flags,
+			     int64_t deadline_ms, struct cm_store_session *ret,
+			     struct cm_error *err);
 /*
  * Make a session from record (id, root and settings filled by the caller), all or nothing, and
  * hold its lock. Directories: state directory, home, tmp. fsynced unless temporary.
- * CM_E_EXISTS when it is there already.
+ * CM_E_EXISTS when it is there already. A temporary session gets no state.json, home or tmp:
+ * cm_store_session_save writes the first when somebody is to see it.
  */
 int cm_store_session_create(struct cm_store *store, const struct cm_session_record *record,
 			    struct cm_store_session *ret, struct cm_error *err);
-/* Write state.json (write, rename; fsync when is_durable and not temporary). Lock held. */
+/* Make <root>/<id> (and the root), owned by record.agent_id; one that is there is checked. */
+int cm_store_session_dir_make(struct cm_store *store, const struct cm_store_session *s,
+			      struct cm_error *err);
+/*
+ * Write state.json (write, rename; fsync when is_durable and not temporary). Lock held.
+ * CM_E_UNSUPPORTED when a newer version wrote it.
+ */
 int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm_error *err);
-/* Take the state away: state directory, socket, id slot. Session directory: with_files. */
+/*
+ * Take the state away: state directory, socket, id slot. Session directory: with_files; while it
+ * stays, so does the slot, since its files belong to the slot's ids. Lock held. CM_E_BUSY when it
+ * runs; CM_E_DENIED, with the path, when the tree has files that this user cannot remove (then
+ * the session is still there).
+ */
 int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 			    struct cm_error *err);
 void cm_store_session_close(struct cm_store_session *s);
 void cm_session_record_clear(struct cm_session_record *r);
 
-/* Root: claim the first free slot from a start hashed of the id (O_EXCL; no scan in the common
- * case); refused when the range meets /etc/subuid, /etc/subgid or a passwd entry. */
-int cm_store_slot_claim(struct cm_store *store, const char *id, uint32_t *ret_slot,
-			struct cm_error *err);
+/* Where slots lie among the kernel's ids: isolation/plan owns the numbers, the caller knows them. */
+struct cm_slot_space {
+	uint32_t base;
+	/* ids a slot */
+	uint32_t size;
+	uint32_t n_slots;
+};
+/*
+ * Root: claim the first free slot from a start hashed of the id (O_EXCL; no scan in the common
+ * case); refused when the range meets /etc/subuid, /etc/subgid or a passwd entry. A session
+ * directory that is there already gets its own slot back. The claim is the caller's until a
+ * session is made with it; a claimer that dies loses it. One claim at a time a store.
+ */
+int cm_store_slot_claim(struct cm_store *store, const char *id, const struct cm_slot_space *space,
+			uint32_t *ret_slot, struct cm_error *err);
 void cm_store_slot_release(struct cm_store *store, uint32_t slot, const char *id);
-
-/* The keeper's last word; written by the keeper, fixed size, believed only after a check. */
-#define CM_END_RECORD_MAGIC 0x434d4544U
-struct cm_end_record {
-	uint32_t magic;
-	uint32_t version;
-	uint64_t generation;
-	/* enum cm_end_reason */
-	uint32_t reason;
-	int32_t status;
-	int64_t real_ms;
-};
-
-enum cm_end_reason {
-	CM_ENDED_STOPPED = 1,
-	CM_ENDED_INIT_DIED,
-	CM_ENDED_START_FAILED,
-	CM_ENDED_TEMPORARY,
-};
 
 enum cm_session_status {
 	/* made, never started */
@@ -163,7 +192,7 @@ enum cm_session_status {
 enum cm_session_status cm_session_status(const struct cm_session_record *record,
 					 bool is_keeper_alive, const struct cm_end_record *end);
 const char *cm_session_status_name(enum cm_session_status status);
-/* Is keeper.lock held? */
+/* Is keeper.lock held? Of a temporary session: is its client's lock held? */
 bool cm_store_keeper_alive(const struct cm_store_session *s);
 /* CM_OK and *ret, or CM_E_NOT_FOUND; a malformed record counts as not found. */
 int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret);
@@ -175,8 +204,9 @@ int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *
  * a few directory reads; called at each start. remove_group is called with each session's stored
  * plan blob ("plan" file in its directory) so that cgroups go too; NULL skips that.
  */
-int cm_store_collect(struct cm_store *store,
-		     int (*remove_group)(const char *dir, void *data), void *data,
-		     struct cm_error *err);
+int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir, void *data),
+		     void *data, struct cm_error *err);
+/* Free slots whose claimer died before it made a session. Reads all slots: for ls and rm. */
+int cm_store_collect_slots(struct cm_store *store, struct cm_error *err);
 
 #endif
