@@ -94,7 +94,9 @@ struct cm_spec {
 	/* CM_WORKSPACE_DIR: as the caller wrote it, made absolute */
 	char *workspace;
 	bool is_workspace_read_only;
-	/* CM_WORKSPACE_REPO */
+	/* --read-only: holds for the workspace, of whatever kind, and each volume; applied to them */
+	bool is_read_only;
+	/* CM_WORKSPACE_REPO: a URL, or a path made absolute */
 	char *repo;
 	char *ref;
 	struct cm_strv setup;
@@ -103,6 +105,7 @@ struct cm_spec {
 	struct cm_strv env;
 	/* patterns of caller variables that pass */
 	struct cm_strv pass_env;
+	/* in the jail; a relative one is below the workspace */
 	char *workdir;
 	struct cm_volume *volumes;
 	size_t n_volumes;
@@ -120,6 +123,7 @@ struct cm_spec {
 
 	/* output of the command line itself */
 	bool is_json;
+	/* "fd:N" or an absolute path */
 	char *result;
 	/* replaces 125; -1: not set */
 	int failure_exit;
@@ -132,11 +136,10 @@ struct cm_spec {
 
 void cm_spec_init(struct cm_spec *spec);
 void cm_spec_clear(struct cm_spec *spec);
+/* Deep. *to holds nothing before; on failure it holds nothing after. CM_OK or CM_E_NOMEM. */
+int cm_spec_copy(struct cm_spec *to, const struct cm_spec *from);
 
-/*
- * Where each key's value came from, for `config show --origin` and for "an option contradicts
- * the session". Indexed by enum cm_key of keys.h; strings owned.
- */
+/* Where each key's value came from is in struct cm_origins of merge.h. */
 const char *cm_level_name(enum cm_level level);
 const char *cm_network_name(enum cm_network network);
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands. argv[0] is the command's name, as it was typed; the value is the exit status.
+ * `--help` was dealt with before.
+ */
+#ifndef CM_RUNTIME_CLI_COMMANDS_H
+#define CM_RUNTIME_CLI_COMMANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/cli/cli.h"
+
+struct cm_command {
+	const char *name;
+	/* other names, separated by a space */
+	const char *aliases;
+	int (*run)(struct cm_cli *cli, int argc, char **argv);
+	/* after "casemate NAME" */
+	const char *usage;
+	/* one line, no full stop */
+	const char *summary;
+	/* the rest of `help NAME`: options, one a line; NULL where has_keys says it all */
+	const char *details;
+	/* takes the options of keys.def */
+	bool has_keys;
+};
+
+/* Ends with a NULL name. */
+extern const struct cm_command cm_commands[];
+/* By name or alias; NULL when there is none. */
+const struct cm_command *cm_command_find(const char *name);
+/* Fills err: "unknown command 'x'", and the nearest name. */
+int cm_command_unknown(const char *name, struct cm_error *err);
+
+/* `help`, as text. */
+void cm_help_overview(struct cm_buf *out);
+void cm_help_command(const struct cm_command *command, struct cm_buf *out);
+
+int cm_cmd_run(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_doctor(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_config(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_help(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_version(struct cm_cli *cli, int argc, char **argv);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `casemate run` does once its command line and configuration have become a spec. */
+#ifndef CM_RUNTIME_CLI_RUN_H
+#define CM_RUNTIME_CLI_RUN_H
+
+#include "runtime/cli/cli.h"
+#include "runtime/spec/spec.h"
+
+/*
+ * Runs spec->argv (never empty) and returns the exit status: the command's own, 124 on timeout,
+ * cli->failure_exit when Casemate failed. Prints its own errors.
+ *
+ * The repository's .casemate.json is already applied where the tree is known beforehand: a
+ * temporary session, and --workspace. For a checkout or a session that exists it is applied by
+ * the callee, with cm_config_repository on a copy of the spec, once it knows the tree.
+ */
+int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one reader of environment variables and configuration files.
+ *
+ * Later wins: built in; /etc/casemate/config.json; the user's file; the profile, from both;
+ * --policy FILE; the environment; flags. Then the ceilings: "ceiling" of the /etc file here, and
+ * the repository's .casemate.json when the caller knows which tree the work is on.
+ */
+#ifndef CM_RUNTIME_SPEC_CONFIG_H
+#define CM_RUNTIME_SPEC_CONFIG_H
+
+#include <stdbool.h>
+
+#include "runtime/base/buf.h"
+#include "runtime/spec/merge.h"
+#include "runtime/spec/spec_json.h"
+
+#define CM_CONFIG_SYSTEM_FILE "/etc/casemate/config.json"
+#define CM_CONFIG_REPOSITORY_FILE ".casemate.json"
+
+struct cm_config {
+	/* the caller's environment, without what must never reach a jail (CASEMATE_GIT_TOKEN) */
+	struct cm_strv env;
+	/* absolute; home NULL when HOME is not set or not absolute */
+	char *cwd;
+	char *home;
+	/* the user's file, whether it exists or not; NULL when there is no home */
+	char *user_file;
+	/* CASEMATE_CONFIG named it, so it must exist */
+	bool is_user_file_named;
+	const char *system_file;
+	/* CASEMATE_PROFILE, CASEMATE_PROVIDER (trimmed), CASEMATE_GIT_TOKEN; NULL when not set */
+	char *profile;
+	char *provider;
+	char *git_token;
+	/* NO_COLOR is set and not empty */
+	bool has_no_colour;
+	/* settings that variables make: CASEMATE_ROOT, MASTRACODE_LOCAL_SANDBOX_ROOT */
+	struct cm_layer environment;
+	struct cm_file system;
+	struct cm_file user;
+	bool are_files_loaded;
+};
+
+/* Reads the environment and the current directory; no file. */
+int cm_config_init(struct cm_config *ret, struct cm_error *err);
+void cm_config_clear(struct cm_config *config);
+/* Reads both configuration files; a second call does nothing. A file that is absent is empty. */
+int cm_config_load_files(struct cm_config *config, struct cm_error *err);
+/*
+ * The whole: files, profile, policy, environment, flags, contradictions, the /etc ceiling. m->spec
+ * was initialised by cm_spec_init; m->caller may be NULL and is set. Files that the flags name
+ * (--policy, --env-file) are read.
+ */
+int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, struct cm_merge *m,
+		      struct cm_error *err);
+/*
+ * Tighten by dir/.casemate.json, when there is one; dir is the work tree's top. Only a regular
+ * file is read, and no symbolic link is followed, since the tree may be another's.
+ */
+int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err);
+/* The nearest directory at or above cwd that holds a .git, else cwd. Caller frees; NULL: memory. */
+char *cm_config_project_dir(const char *cwd);
+/* Reads and checks one file as `config check` does. */
+int cm_config_check(struct cm_config *config, const char *path, struct cm_error *err);
+
+#endif
