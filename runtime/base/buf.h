@@ -20,6 +20,8 @@ struct cm_buf {
 	/* bytes of data, the NUL not counted */
 	size_t max;
 	bool has_failed;
+	/* why it failed: over max, else out of memory */
+	bool is_over_max;
 };
 
 void cm_buf_init(struct cm_buf *b, size_t max);
@@ -46,11 +48,12 @@ int cm_strv_add(struct cm_strv *sv, const char *s);
 /* Takes own_s over, also on failure. */
 int cm_strv_add_own(struct cm_strv *sv, char *own_s);
 int cm_strv_addf(struct cm_strv *sv, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Replaces what is in `to`, which is left as it was on failure. */
 int cm_strv_copy(struct cm_strv *to, const struct cm_strv *from);
 bool cm_strv_has(const struct cm_strv *sv, const char *s);
 /* Environment style: the value of "name=value", or NULL. Borrowed. */
 const char *cm_strv_env_get(const struct cm_strv *sv, const char *name);
-/* Sets or replaces "name=value". */
+/* Sets or replaces "name=value". CM_E_INVALID for a name that is empty or has a '='. */
 int cm_strv_env_set(struct cm_strv *sv, const char *name, const char *value);
 #define CM_AUTO_STRV __attribute__((cleanup(cm_strv_clear)))
 

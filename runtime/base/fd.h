@@ -45,6 +45,13 @@ ssize_t cm_read_file_at(int dirfd, const char *path, char *buf, size_t size);
 /* Write a value to an existing file with one write(2), as /proc and cgroup files want. */
 int cm_write_file_at(int dirfd, const char *path, const char *value);
 /*
+ * The directory that holds the last component of path, for callers that work on single names:
+ * *ret_base is that component (inside path), *ret_fd an owned O_PATH descriptor, or -1 when path
+ * has no '/' and dirfd itself is the directory. 0, -EINVAL for "", ".", ".." and a trailing '/',
+ * or -errno.
+ */
+int cm_open_parent_at(int dirfd, const char *path, int *ret_fd, const char **ret_base);
+/*
  * Replace dirfd/name atomically: write a temporary file beside it, rename over it.  With
  * is_durable the file and the directory are fsynced. The temporary file is removed on failure.
  */

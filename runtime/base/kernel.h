@@ -43,6 +43,9 @@
 #define CM_LL_SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define CM_LL_SCOPE_SIGNAL (1ULL << 1)
 
+/* memfd_create(2): never executable. Linux 6.3 */
+#define CM_MFD_NOEXEC_SEAL 0x0008U
+
 struct cm_ll_ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;
@@ -77,6 +80,19 @@ static inline int cm_sys_landlock_restrict_self(int ruleset_fd, uint32_t flags)
 static inline int cm_sys_openat2(int dirfd, const char *path, const struct open_how *how)
 {
 	return (int)syscall(SYS_openat2, dirfd, path, how, sizeof(*how));
+}
+
+/* fchmodat with flags. Linux 6.6 */
+static inline int cm_sys_fchmodat2(int dirfd, const char *path, mode_t mode, unsigned int flags)
+{
+	return (int)syscall(452, dirfd, path, mode, flags);
+}
+
+/* No wrapper in musl 1.2.3. */
+static inline int cm_sys_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to,
+				   unsigned int flags)
+{
+	return (int)syscall(SYS_renameat2, from_dirfd, from, to_dirfd, to, flags);
 }
 
 static inline int cm_sys_open_tree(int dirfd, const char *path, unsigned int flags)

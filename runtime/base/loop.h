@@ -32,6 +32,8 @@ struct cm_loop_source {
 struct cm_loop_timer {
 	/* CLOCK_MONOTONIC milliseconds; 0: free slot */
 	int64_t due_ms;
+	/* part of the id, so that a stale id does not cancel the slot's next timer */
+	uint32_t generation;
 	cm_loop_timer_fn fn;
 	void *data;
 };
@@ -57,7 +59,7 @@ void cm_loop_remove(struct cm_loop *loop, int fd);
 int cm_loop_timer_add(struct cm_loop *loop, int64_t due_ms, cm_loop_timer_fn fn, void *data);
 /* A no-op for -1 or an id that has fired. */
 void cm_loop_timer_cancel(struct cm_loop *loop, int timer);
-/* Runs until cm_loop_stop. CM_OK or CM_E_SYS. */
+/* Runs until cm_loop_stop (at once when that was called before). CM_OK or CM_E_SYS. */
 int cm_loop_run(struct cm_loop *loop, struct cm_error *err);
 void cm_loop_stop(struct cm_loop *loop);
 

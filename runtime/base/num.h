@@ -22,8 +22,8 @@ int cm_parse_size(const char *s, const char *what, uint64_t min, uint64_t max, u
 int cm_parse_duration(const char *s, const char *what, uint64_t min_ms, uint64_t max_ms,
 		      uint64_t *ret_ms, struct cm_error *err);
 /* "1.5", "0.25", "2" -> thousandths. */
-int cm_parse_milli(const char *s, const char *what, uint64_t min, uint64_t max,
-		   uint64_t *ret_milli, struct cm_error *err);
+int cm_parse_milli(const char *s, const char *what, uint64_t min, uint64_t max, uint64_t *ret_milli,
+		   struct cm_error *err);
 
 /* "4.0 GiB", "512 MiB", "17 B" */
 void cm_format_size(uint64_t bytes, char *buf, size_t size);

@@ -13,9 +13,11 @@
  * inert on a terminal. Newline and tab are escaped too unless keep_newlines.
  */
 void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_newlines);
+/* Length (1 to 4) of the UTF-8 sequence at s, at most len bytes; 0 when it is not a valid one. */
+size_t cm_text_utf8_len(const char *s, size_t len);
 bool cm_text_is_utf8(const char *s, size_t len);
 bool cm_text_has_prefix(const char *s, const char *prefix);
-/* Shell-style pattern of '*' and '?' only, whole string. */
+/* Shell-style pattern of '*' and '?' (one byte) only, whole string. */
 bool cm_text_matches(const char *pattern, const char *s);
 /* Edit distance (Damerau-Levenshtein, adjacent swaps), capped at max + 1. */
 unsigned int cm_text_distance(const char *a, const char *b, unsigned int max);
