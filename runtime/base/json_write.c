@@ -185,6 +185,9 @@ void cm_jw_double(struct cm_json_writer *w, double v)
 		return;
 	}
 	begin_item(w);
+	/* "-0" would be read as an integer, which has no such value */
+	if (v == 0)
+		v = 0;
 	/* the shortest form that reads back as the same number */
 	for (int digits = 15; digits <= 17; digits++) {
 		(void)snprintf(buf, sizeof(buf), "%.*g", digits, v);
