@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of a checkout: what can fail for the user's reasons (the source, the ref, the place)
+ * comes before anything is written; refs are read before objects are copied (objects.c says why);
+ * the name is given last.
+ */
+#include "isolation/checkout/checkout.h"
+
+#include "isolation/checkout/objects.h"
+#include "isolation/checkout/refs.h"
+#include "isolation/checkout/resolve.h"
+#include "isolation/checkout/source.h"
+#include "isolation/checkout/target.h"
+#include "isolation/checkout/tree.h"
+#include "runtime/base/fd.h"
+
+struct run {
+	const struct cm_checkout_options *opts;
+	struct cm_report *rep;
+	struct cm_source source;
+	struct cm_refs refs;
+	struct cm_resolved resolved;
+	struct cm_target target;
+	bool is_partial_clone;
+};
+
+static int step_source(struct run *run, struct cm_error *err)
+{
+	int r = cm_source_open(run->opts->source, &run->source, err);
+
+	if (r != CM_OK)
+		return r;
+	r = cm_target_locate(run->opts->target, run->source.path, &run->target, err);
+	if (r == CM_OK)
+		cm_report_progress(run->rep, "open", 1, 1);
+	return r;
+}
+
+static int step_refs(struct run *run, struct cm_error *err)
+{
+	int r = cm_refs_read(run->source.repo, &run->refs, err);
+
+	if (r == CM_OK)
+		r = cm_resolve(run->source.repo, &run->refs, run->opts->ref, &run->resolved, err);
+	if (r == CM_OK)
+		cm_report_progress(run->rep, "refs", run->refs.n, run->refs.n);
+	return r;
+}
+
+static int step_objects(struct run *run, struct cm_error *err)
+{
+	CM_AUTO_GIT_BUF git_buf path = GIT_BUF_INIT;
+	CM_AUTO_FD int fd = -1;
+	bool is_shallow = false;
+	int r = cm_target_begin(&run->target, &run->resolved, err);
+
+	if (r != CM_OK)
+		return r;
+	if (git_repository_item_path(&path, run->source.repo, GIT_REPOSITORY_ITEM_OBJECTS) < 0)
+		return cm_library_error(err, "cannot find the objects of the source");
+	r = cm_target_open_objects(&run->target, &fd, err);
+	if (r == CM_OK)
+		r = cm_objects_copy(path.ptr, fd, run->rep, &run->is_partial_clone, err);
+	if (r == CM_OK)
+		r = cm_target_copy_shallow(&run->target, git_repository_commondir(run->source.repo),
+					   &is_shallow, err);
+	if (r == CM_OK && is_shallow)
+		r = cm_report_note(run->rep, err,
+				   "the source is shallow: older commits are not there");
+	return r;
+}
+
+/* Cheap, and it turns a store that was torn while we copied into an error now and not later. */
+static int check_refs_arrived(struct run *run, struct cm_error *err)
+{
+	CM_AUTO_GIT(git_odb) git_odb *odb = NULL;
+
+	if (git_repository_odb(&odb, run->target.repo) < 0)
+		return cm_library_error(err, "cannot open the copied objects");
+	for (size_t i = 0; i < run->refs.n; i++) {
+		const struct cm_ref *ref = &run->refs.v[i];
+
+		if (ref->kind == CM_REF_REMOTE || git_odb_exists(odb, &ref->oid))
+			continue;
+		cm_error_set(err, CM_E_CHECKOUT, 0, "object of '%s' is missing from the copy",
+			     ref->name);
+		cm_error_hint(err, "try again when nothing writes to the source; then check it "
+				   "with 'git fsck'");
+		return CM_E_CHECKOUT;
+	}
+	return CM_OK;
+}
+
+static int step_write(struct run *run, struct cm_error *err)
+{
+	int r = check_refs_arrived(run, err);
+
+	if (r == CM_OK)
+		r = cm_target_write_refs(&run->target, run->source.path, &run->refs, &run->resolved,
+					 err);
+	if (r != CM_OK || run->resolved.is_unborn)
+		return r;
+	r = cm_tree_checkout(run->target.repo, &run->resolved.commit, run->rep, err);
+	if (r == CM_E_CHECKOUT && run->is_partial_clone)
+		cm_error_hint(err, "the source is a partial clone: run 'git fetch --refetch' in it "
+				   "to have all objects there");
+	return r;
+}
+
+static int note_refs(struct run *run, struct cm_error *err)
+{
+	const struct cm_resolved *res = &run->resolved;
+	int r = CM_OK;
+
+	if (run->refs.broken > 0)
+		r = cm_report_note(run->rep, err,
+				   "%zu refs of the source name missing objects and are left out",
+				   run->refs.broken);
+	if (r == CM_OK && res->is_unborn)
+		r = cm_report_note(
+			run->rep, err,
+			"branch '%s' of the source has no commits: the checkout is empty",
+			res->branch);
+	if (r == CM_OK && !res->is_unborn && !res->branch && !res->ref && !run->opts->ref)
+		r = cm_report_note(run->rep, err, "HEAD of the source is detached, so it is here");
+	if (r == CM_OK && res->branch && res->ref && !res->has_upstream && !res->is_unborn)
+		r = cm_report_note(
+			run->rep, err,
+			"'%s' is not a branch of the source itself: '%s' has no upstream", res->ref,
+			res->branch);
+	return r;
+}
+
+static int step_finish(struct run *run, struct cm_error *err)
+{
+	struct cm_report *rep = run->rep;
+	int r = note_refs(run, err);
+
+	if (r != CM_OK)
+		return r;
+	rep->ref = cm_ptr_take(&run->resolved.ref);
+	rep->branch = cm_ptr_take(&run->resolved.branch);
+	if (!run->resolved.is_unborn)
+		git_oid_tostr(rep->commit, sizeof(rep->commit), &run->resolved.commit);
+	r = cm_target_finish(&run->target, err);
+	if (r == CM_OK)
+		cm_report_progress(rep, "done", rep->files, rep->files);
+	return r;
+}
+
+static int (*const steps[])(struct run *, struct cm_error *) = {
+	step_source, step_refs, step_objects, step_write, step_finish,
+};
+
+int cm_checkout(const struct cm_checkout_options *opts, struct cm_report *rep, struct cm_error *err)
+{
+	struct run run = {
+		.opts = opts,
+		.rep = rep,
+		.source = CM_SOURCE_INIT,
+		.refs = CM_REFS_INIT,
+		.resolved = CM_RESOLVED_INIT,
+		.target = CM_TARGET_INIT,
+	};
+	int r = CM_OK;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(steps) && r == CM_OK; i++)
+		r = steps[i](&run, err);
+	cm_target_clear(&run.target);
+	cm_resolved_clear(&run.resolved);
+	cm_refs_clear(&run.refs);
+	cm_source_clear(&run.source);
+	return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One checkout from beginning to end. */
+#ifndef CM_ISOLATION_CHECKOUT_CHECKOUT_H
+#define CM_ISOLATION_CHECKOUT_CHECKOUT_H
+
+#include "casemate/error.h"
+#include "isolation/checkout/report.h"
+
+struct cm_checkout_options {
+	const char *source;
+	const char *target;
+	/* NULL: HEAD */
+	const char *ref;
+};
+
+/*
+ * All or nothing: target exists and is complete, or nothing of it is left. Fills rep's result on
+ * success; progress and notes as it goes.
+ */
+int cm_checkout(const struct cm_checkout_options *opts, struct cm_report *rep,
+		struct cm_error *err);
+
+#endif

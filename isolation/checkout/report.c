@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Progress lines, the final report, and text for people. */
+#include "isolation/checkout/report.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json_write.h"
+#include "runtime/base/text.h"
+
+#define PROGRESS_INTERVAL_MS 200
+#define REPORT_MAX (1U << 20)
+
+void cm_report_clear(struct cm_report *rep)
+{
+	free(rep->ref);
+	free(rep->branch);
+	rep->ref = NULL;
+	rep->branch = NULL;
+	cm_strv_clear(&rep->notes);
+}
+
+/*
+ * A pipe that poll calls writable takes PIPE_BUF bytes without blocking, and a line is shorter;
+ * the descriptor's own flags are shared with the caller and therefore left alone.
+ */
+static void write_if_ready(int fd, const struct cm_buf *line)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+		return;
+	/* a lost progress line is no reason to fail */
+	(void)cm_write_all(fd, line->data, line->len);
+}
+
+void cm_report_progress(struct cm_report *rep, const char *stage, uint64_t received, uint64_t total)
+{
+	CM_AUTO_BUF struct cm_buf line = { 0 };
+	struct cm_json_writer w;
+	int64_t now;
+
+	if (rep->progress_fd < 0)
+		return;
+	now = cm_clock_mono_ms();
+	if (received < total && rep->stage == stage && now - rep->written_ms < PROGRESS_INTERVAL_MS)
+		return;
+	rep->stage = stage;
+	rep->written_ms = now;
+	cm_buf_init(&line, 512);
+	cm_jw_init(&w, &line, false);
+	cm_jw_object(&w);
+	cm_jw_kstring(&w, "type", "checkout.progress");
+	cm_jw_kstring(&w, "stage", stage);
+	cm_jw_kuint(&w, "received", received);
+	cm_jw_kuint(&w, "total", total);
+	cm_jw_end_object(&w);
+	cm_buf_putc(&line, '\n');
+	if (cm_buf_status(&line) == CM_OK)
+		write_if_ready(rep->progress_fd, &line);
+}
+
+int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt, ...)
+{
+	CM_AUTO_BUF struct cm_buf clean = { 0 };
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* names in notes come from the repository, and notes end on terminals */
+	cm_buf_init(&clean, sizeof(text) * 4);
+	cm_text_escape(&clean, text, strlen(text), false);
+	if (cm_buf_status(&clean) != CM_OK || cm_strv_add(&rep->notes, clean.data) != CM_OK)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_OK;
+}
+
+static void write_result(struct cm_json_writer *w, const struct cm_report *rep)
+{
+	cm_jw_kstring(w, "code", cm_error_name(CM_OK));
+	cm_jw_kstring(w, "commit", rep->commit[0] != '\0' ? rep->commit : NULL);
+	cm_jw_kstring(w, "ref", rep->ref);
+	cm_jw_kstring(w, "branch", rep->branch);
+	cm_jw_kuint(w, "files", rep->files);
+	cm_jw_kuint(w, "submodules", rep->submodules);
+	cm_jw_kuint(w, "lfs_pointers", rep->lfs_pointers);
+	cm_jw_key(w, "notes");
+	cm_jw_array(w);
+	for (size_t i = 0; i < rep->notes.n; i++)
+		cm_jw_string(w, rep->notes.v[i]);
+	cm_jw_end_array(w);
+}
+
+static void write_failure(struct cm_json_writer *w, const struct cm_error *failure)
+{
+	cm_jw_kstring(w, "code", cm_error_name(failure->code));
+	cm_jw_kstring(w, "msg", failure->msg);
+	cm_jw_kstring(w, "hint", failure->hint[0] != '\0' ? failure->hint : NULL);
+	if (failure->sys_errno != 0)
+		cm_jw_kint(w, "errno", failure->sys_errno);
+}
+
+static int write_line(int fd, struct cm_buf *line, struct cm_error *err)
+{
+	int r;
+
+	cm_buf_putc(line, '\n');
+	r = cm_buf_status(line);
+	if (r != CM_OK)
+		return cm_error_set(err, r, 0, "cannot make the report");
+	r = cm_write_all(fd, line->data, line->len);
+	if (r < 0)
+		return cm_error_set(err, CM_E_SYS, -r, "cannot write the report");
+	return CM_OK;
+}
+
+int cm_report_finish(struct cm_report *rep, const struct cm_error *failure, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	struct cm_json_writer w;
+
+	if (rep->report_fd < 0) {
+		for (size_t i = 0; i < rep->notes.n && failure->code == CM_OK; i++)
+			dprintf(STDERR_FILENO, "note: %s\n", rep->notes.v[i]);
+		return CM_OK;
+	}
+	cm_buf_init(&out, REPORT_MAX);
+	cm_jw_init(&w, &out, false);
+	cm_jw_object(&w);
+	cm_jw_kstring(&w, "type", "checkout.report");
+	if (failure->code == CM_OK)
+		write_result(&w, rep);
+	else
+		write_failure(&w, failure);
+	cm_jw_end_object(&w);
+	return write_line(rep->report_fd, &out, err);
+}
+
+int cm_report_status(uint64_t uncommitted, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	struct cm_json_writer w;
+
+	cm_buf_init(&out, 256);
+	cm_jw_init(&w, &out, false);
+	cm_jw_object(&w);
+	cm_jw_kuint(&w, "uncommitted", uncommitted);
+	cm_jw_end_object(&w);
+	return write_line(STDOUT_FILENO, &out, err);
+}
+
+static void print_line(const char *prefix, const char *text, int sys_errno)
+{
+	CM_AUTO_BUF struct cm_buf line = { 0 };
+
+	cm_buf_init(&line, 8192);
+	cm_buf_puts(&line, prefix);
+	cm_text_escape(&line, text, strlen(text), false);
+	if (sys_errno != 0)
+		cm_buf_printf(&line, ": %s", strerror(sys_errno));
+	cm_buf_putc(&line, '\n');
+	if (cm_buf_status(&line) == CM_OK)
+		(void)cm_write_all(STDERR_FILENO, line.data, line.len);
+}
+
+void cm_report_print_error(const struct cm_error *failure)
+{
+	print_line("casemate-checkout: ", failure->msg, failure->sys_errno);
+	if (failure->hint[0] != '\0')
+		print_line("hint: ", failure->hint, 0);
+}

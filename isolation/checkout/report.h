@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the caller learns: progress lines while it goes on, one report at the end. */
+#ifndef CM_ISOLATION_CHECKOUT_REPORT_H
+#define CM_ISOLATION_CHECKOUT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "isolation/checkout/library.h"
+#include "runtime/base/buf.h"
+
+struct cm_report {
+	/* -1: not wanted */
+	int progress_fd;
+	int report_fd;
+	/* the last progress line, and when it was written */
+	const char *stage;
+	uint64_t received;
+	uint64_t total;
+	int64_t written_ms;
+
+	/* empty for a repository without commits */
+	char commit[CM_OID_HEX_SIZE];
+	/* full name of the ref in the source; NULL: a commit id */
+	char *ref;
+	/* local branch; NULL: detached */
+	char *branch;
+	uint64_t files;
+	uint64_t submodules;
+	uint64_t lfs_pointers;
+	struct cm_strv notes;
+};
+
+#define CM_REPORT_INIT                                                                             \
+	{                                                                                          \
+		.progress_fd = -1, .report_fd = -1                                                 \
+	}
+
+void cm_report_clear(struct cm_report *rep);
+/*
+ * stage is a string constant. The last line of a stage (received == total) is always tried, the
+ * others at most five a second. A reader that is full or gone loses lines; nothing waits for it.
+ */
+void cm_report_progress(struct cm_report *rep, const char *stage, uint64_t received,
+			uint64_t total);
+int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/*
+ * The final object on report_fd: the result, or the failure when failure->code is not CM_OK.
+ * Without a report_fd the notes go to standard error.
+ */
+int cm_report_finish(struct cm_report *rep, const struct cm_error *failure, struct cm_error *err);
+/* The answer of --status, on standard output. */
+int cm_report_status(uint64_t uncommitted, struct cm_error *err);
+/* "casemate-checkout: MSG" and "hint: HINT" on standard error, inert on a terminal. */
+void cm_report_print_error(const struct cm_error *failure);
+
+#endif

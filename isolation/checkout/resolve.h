@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what the user called a ref to one commit and the branch to be on. */
+#ifndef CM_ISOLATION_CHECKOUT_RESOLVE_H
+#define CM_ISOLATION_CHECKOUT_RESOLVE_H
+
+#include "isolation/checkout/refs.h"
+
+struct cm_resolved {
+	/* full name in the source; NULL: a commit id */
+	char *ref;
+	/* local branch, short; NULL: detached */
+	char *branch;
+	/* the source has the branch of that name, so that it can be pulled from */
+	bool has_upstream;
+	/* nothing to check out, HEAD names a branch without commits */
+	bool is_unborn;
+	git_oid commit;
+};
+
+#define CM_RESOLVED_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * wanted: NULL or "HEAD"; a full ref name; the short name of a tag, a branch or a remote-tracking
+ * branch; a commit id of 4 to 40 digits. A name that means two things is an error that lists
+ * them; an unknown one has the nearest names as its hint.
+ */
+int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wanted,
+	       struct cm_resolved *ret, struct cm_error *err);
+void cm_resolved_clear(struct cm_resolved *res);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The source of a checkout: which kind of address it is, and opening it. */
+#include "isolation/checkout/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+
+/* Schemes that git knows. A row gets an opener of its own when its transport is there. */
+static const struct {
+	const char *scheme;
+	const char *hint;
+} remote_schemes[] = {
+	{ "file", "give the plain path instead" },
+	{ "https", "clone it first and give the path of the clone" },
+	{ "ssh", "clone it first and give the path of the clone" },
+	{ "git+ssh", "clone it first and give the path of the clone" },
+	{ "ssh+git", "clone it first and give the path of the clone" },
+	{ "http", "clone it first and give the path of the clone" },
+	{ "git", "clone it first and give the path of the clone" },
+	{ "ftp", "use https" },
+	{ "ftps", "use https" },
+};
+
+static int refuse_scheme(const char *spec, size_t len, struct cm_error *err)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(remote_schemes); i++) {
+		const char *name = remote_schemes[i].scheme;
+
+		if (strlen(name) != len || strncasecmp(name, spec, len) != 0)
+			continue;
+		cm_error_set(err, CM_E_UNSUPPORTED, 0, "cannot check out from a '%s' address yet",
+			     name);
+		cm_error_hint(err, "%s", remote_schemes[i].hint);
+		return CM_E_UNSUPPORTED;
+	}
+	cm_error_set(err, CM_E_INVALID, 0, "unknown kind of address '%.*s'",
+		     (int)(len < 64 ? len : 64), spec);
+	cm_error_hint(err, "give the path of a local repository");
+	return CM_E_INVALID;
+}
+
+/* git's rule: host:path is an ssh address unless a slash comes before the colon. */
+static int check_is_path(const char *spec, struct cm_error *err)
+{
+	const char *scheme_end = strstr(spec, "://");
+	const char *colon = strchr(spec, ':');
+	const char *slash = strchr(spec, '/');
+
+	if (spec[0] == '\0' || spec[0] == '-') {
+		/* an option where an address belongs is a mistake or an attack */
+		cm_error_set(err, CM_E_INVALID, 0, "'%s' is no path of a repository", spec);
+		cm_error_hint(err, "give an absolute path, or one that begins with './'");
+		return CM_E_INVALID;
+	}
+	/* the address itself may hold a password, so it is never part of a message */
+	if (scheme_end)
+		return refuse_scheme(spec, (size_t)(scheme_end - spec), err);
+	if (colon && (!slash || colon < slash) && access(spec, F_OK) < 0)
+		return refuse_scheme("ssh", 3, err);
+	return CM_OK;
+}
+
+static int cannot_open(const char *spec, int sys_errno, struct cm_error *err)
+{
+	switch (sys_errno) {
+	case ENOENT:
+		cm_error_set(err, CM_E_NOT_FOUND, 0, "source '%s' does not exist", spec);
+		cm_error_hint(err, "give the path of a directory that holds a git repository");
+		return CM_E_NOT_FOUND;
+	case ENOTDIR:
+		cm_error_set(err, CM_E_INVALID, 0, "source '%s' is not a directory", spec);
+		cm_error_hint(err, "give the path of a directory that holds a git repository");
+		return CM_E_INVALID;
+	case EACCES:
+		cm_error_set(err, CM_E_DENIED, EACCES, "cannot read source '%s'", spec);
+		cm_error_hint(err, "make it readable for the user who runs this");
+		return CM_E_DENIED;
+	default:
+		return cm_library_sys_error(err, sys_errno, "cannot open source '%s'", spec);
+	}
+}
+
+static int not_a_repository(const char *path, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_NOT_FOUND, 0, "'%s' is not a git repository", path);
+	cm_error_hint(err, "name the top level of a repository, or use --workspace DIR for a tree "
+			   "without git");
+	return CM_E_NOT_FOUND;
+}
+
+/* The directory that a ".git" file names may be missing or, in a jail, not mounted. */
+static int dangling_link(const char *path, struct cm_error *err)
+{
+	cm_error_set(
+		err, CM_E_NOT_FOUND, 0,
+		"'%s' is a linked worktree or a submodule, and its git directory cannot be opened",
+		path);
+	cm_error_hint(err,
+		      "make the repository that it belongs to readable at its own path, or give "
+		      "that repository and --ref");
+	return CM_E_NOT_FOUND;
+}
+
+static int unsupported_format(const char *path, const char *cause, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_UNSUPPORTED, 0, "cannot read the format of repository '%s': %s",
+		     path, cause);
+	cm_error_hint(err,
+		      "SHA-256 and reftable repositories are not supported: convert it, or use "
+		      "--workspace DIR to work on the tree itself");
+	return CM_E_UNSUPPORTED;
+}
+
+static bool names_an_extension(const char *message)
+{
+	return strstr(message, "unsupported extension") || strstr(message, "repository version");
+}
+
+/* gitdir is the directory itself or a ".git" file that names it. */
+static int open_gitdir(const char *path, const char *gitdir, git_repository **ret,
+		       struct cm_error *err)
+{
+	unsigned int flags = GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_BARE |
+			     GIT_REPOSITORY_OPEN_CROSS_FS;
+	const git_error *e;
+	CM_AUTO_FREE char *head = cm_path_join(gitdir, "HEAD");
+	struct stat st;
+
+	if (git_repository_open_ext(ret, gitdir, flags, NULL) == 0)
+		return CM_OK;
+	e = git_error_last();
+	if (e && names_an_extension(e->message))
+		return unsupported_format(path, e->message, err);
+	if (lstat(gitdir, &st) == 0 && S_ISREG(st.st_mode))
+		return dangling_link(path, err);
+	if (head && access(head, R_OK) < 0 && errno == EACCES)
+		return cannot_open(gitdir, EACCES, err);
+	if (e && e->klass != GIT_ERROR_REPOSITORY && e->klass != GIT_ERROR_OS)
+		return cm_library_error(err, "cannot open repository '%s'", path);
+	return not_a_repository(path, err);
+}
+
+int cm_source_open(const char *spec, struct cm_source *ret, struct cm_error *err)
+{
+	CM_AUTO_FREE char *path = NULL;
+	CM_AUTO_FREE char *dot_git = NULL;
+	CM_AUTO_FD int fd = -1;
+	git_repository *repo = NULL;
+	struct stat st;
+	int r = check_is_path(spec, err);
+
+	if (r != CM_OK)
+		return r;
+	path = cm_path_real(spec);
+	if (!path)
+		return cannot_open(spec, errno, err);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cannot_open(spec, errno, err);
+	dot_git = cm_path_join(path, ".git");
+	if (!dot_git)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	r = lstat(dot_git, &st) == 0 ? open_gitdir(path, dot_git, &repo, err)
+				     : open_gitdir(path, path, &repo, err);
+	if (r != CM_OK)
+		return r;
+	ret->path = cm_ptr_take(&path);
+	ret->repo = repo;
+	return CM_OK;
+}
+
+void cm_source_clear(struct cm_source *src)
+{
+	git_repository_free(src->repo);
+	free(src->path);
+	src->repo = NULL;
+	src->path = NULL;
+}

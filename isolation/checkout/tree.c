@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a commit's files by libgit2, which checks every name (".git" in all the spellings that
+ * a file system may take for it, "..", and so on) and goes through no symbolic link.
+ *
+ * libgit2 runs no hook and starts no filter program whatever attributes and configuration say:
+ * its filters are the two built in (line ends, ident) and the observer below.
+ */
+#include "isolation/checkout/tree.h"
+
+#include <fcntl.h>
+#include <git2/sys/filter.h>
+#include <string.h>
+
+#include "isolation/checkout/modules.h"
+
+/* The specification of the pointer file allows no more; real ones have about 130 bytes. */
+#define LFS_POINTER_MAX 1024
+static const char lfs_magic[] = "version https://git-lfs.github.com/spec/";
+
+/*
+ * Sees each file to which the attribute filter=lfs applies, and changes none: a pointer without
+ * the attribute is a text file also for git-lfs. One a process, since a filter can be registered
+ * but not given to one checkout.
+ */
+struct lfs_observer {
+	git_filter base;
+	uint64_t pointers;
+};
+
+static int observe_lfs(git_filter *self, void **payload, const git_filter_source *src,
+		       const char **attr_values)
+{
+	struct lfs_observer *observer = (struct lfs_observer *)self;
+	CM_AUTO_GIT(git_odb) git_odb *odb = NULL;
+	CM_AUTO_GIT(git_odb_object) git_odb_object *blob = NULL;
+	const git_oid *id = git_filter_source_id(src);
+	git_object_t type;
+	size_t len;
+
+	(void)payload;
+	(void)attr_values;
+	if (git_filter_source_mode(src) != GIT_FILTER_TO_WORKTREE || !id ||
+	    git_repository_odb(&odb, git_filter_source_repo(src)) < 0)
+		return GIT_PASSTHROUGH;
+	if (git_odb_read_header(&len, &type, odb, id) == 0 && type == GIT_OBJECT_BLOB &&
+	    len >= sizeof(lfs_magic) - 1 && len <= LFS_POINTER_MAX &&
+	    git_odb_read(&blob, odb, id) == 0 &&
+	    memcmp(git_odb_object_data(blob), lfs_magic, sizeof(lfs_magic) - 1) == 0)
+		observer->pointers++;
+	return GIT_PASSTHROUGH;
+}
+
+static struct lfs_observer lfs_observer = {
+	.base = {
+		.version = GIT_FILTER_VERSION,
+		.attributes = "filter=lfs",
+		.check = observe_lfs,
+	},
+};
+
+static void report_files(const char *path, size_t done, size_t total, void *payload)
+{
+	(void)path;
+	cm_report_progress(payload, "files", done, total);
+}
+
+/*
+ * The index is filled from the tree before anything is written, and the index is what is checked
+ * out: the attributes of a file then never depend on whether its .gitattributes, which may come
+ * later in the order of names, is on disk already.
+ */
+static int fill_index(git_repository *repo, const git_oid *commit_id, git_index **ret,
+		      struct cm_error *err)
+{
+	CM_AUTO_GIT(git_commit) git_commit *commit = NULL;
+	CM_AUTO_GIT(git_tree) git_tree *tree = NULL;
+	CM_AUTO_GIT(git_index) git_index *index = NULL;
+
+	if (git_commit_lookup(&commit, repo, commit_id) < 0 || git_commit_tree(&tree, commit) < 0)
+		return cm_library_error(err, "cannot read the commit");
+	if (git_repository_index(&index, repo) < 0 || git_index_read_tree(index, tree) < 0)
+		return cm_library_error(err, "cannot read the commit's tree");
+	*ret = index;
+	index = NULL;
+	return CM_OK;
+}
+
+static int write_files(git_repository *repo, git_index *index, struct cm_report *rep,
+		       struct cm_error *err)
+{
+	git_checkout_options opts = GIT_CHECKOUT_OPTIONS_INIT;
+
+	opts.checkout_strategy = GIT_CHECKOUT_FORCE;
+	/* the work tree is empty, so whatever stands in the way came out of the same hostile tree */
+	opts.file_open_flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW;
+	opts.progress_cb = report_files;
+	opts.progress_payload = rep;
+	if (git_filter_register("casemate-lfs", &lfs_observer.base, GIT_FILTER_DRIVER_PRIORITY) < 0)
+		return cm_library_error(err, "cannot watch for LFS pointers");
+	lfs_observer.pointers = 0;
+	if (git_checkout_index(repo, index, &opts) < 0) {
+		int r = cm_library_error(err, "cannot write the files");
+
+		git_filter_unregister("casemate-lfs");
+		return r;
+	}
+	git_filter_unregister("casemate-lfs");
+	rep->lfs_pointers = lfs_observer.pointers;
+	return CM_OK;
+}
+
+int cm_tree_checkout(git_repository *repo, const git_oid *commit, struct cm_report *rep,
+		     struct cm_error *err)
+{
+	CM_AUTO_GIT(git_index) git_index *index = NULL;
+	int r = fill_index(repo, commit, &index, err);
+
+	if (r == CM_OK)
+		r = write_files(repo, index, rep, err);
+	if (r == CM_OK)
+		r = cm_modules_note(repo, index, rep, err);
+	if (r != CM_OK)
+		return r;
+	rep->files = git_index_entrycount(index) - rep->submodules;
+	if (rep->lfs_pointers > 0)
+		r = cm_report_note(rep, err, "%llu %s Git LFS pointer%s",
+				   (unsigned long long)rep->lfs_pointers,
+				   rep->lfs_pointers == 1 ? "file is a" : "files are",
+				   rep->lfs_pointers == 1 ? "" : "s");
+	return r;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a commit's files. */
+#ifndef CM_ISOLATION_CHECKOUT_TREE_H
+#define CM_ISOLATION_CHECKOUT_TREE_H
+
+#include "casemate/error.h"
+#include "isolation/checkout/report.h"
+
+/*
+ * Write the files of commit into repo's empty work tree, and its index. Fills rep's counts. Names
+ * that stand for ".git" anywhere are errors; symbolic links are made and never followed.
+ */
+int cm_tree_checkout(git_repository *repo, const git_oid *commit, struct cm_report *rep,
+		     struct cm_error *err);
+
+#endif
