@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "runtime/base/fd.h"
 
@@ -47,6 +49,37 @@ bool cm_keeper_lock_is_held(int dir_fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+static int write_new(int dir_fd, const char *temp, const void *data, size_t len, bool is_durable)
+{
+	CM_AUTO_FD int fd = -1;
+	int r;
+
+	fd = openat(dir_fd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = cm_write_all(fd, data, len);
+	if (r == 0 && is_durable && fsync(fd) < 0)
+		r = -errno;
+	/* network and quota file systems report a lost write only here */
+	if (close(cm_fd_take(&fd)) < 0 && r == 0 && errno != EINTR)
+		r = -errno;
+	return r;
+}
+
+int cm_store_replace(int dir_fd, const char *name, const char *temp, const void *data, size_t len,
+		     bool is_durable)
+{
+	int r = write_new(dir_fd, temp, data, len, is_durable);
+
+	if (r == 0 && renameat(dir_fd, temp, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir_fd, temp, 0);
+	else if (is_durable && fsync(dir_fd) < 0)
+		r = -errno;
+	return r;
+}
+
 int cm_store_write_end(int dir_fd, const struct cm_end_record *end)
 {
 	struct cm_end_record out = *end;
@@ -54,5 +87,5 @@ int cm_store_write_end(int dir_fd, const struct cm_end_record *end)
 	out.magic = CM_END_RECORD_MAGIC;
 	out.version = CM_END_RECORD_VERSION;
 	/* not durable: after a power cut the session is stopped, with or without a last word */
-	return cm_replace_file_at(dir_fd, "end", &out, sizeof(out), 0600, false);
+	return cm_store_replace(dir_fd, "end", "end.new", &out, sizeof(out), false);
 }

@@ -7,6 +7,7 @@
 #define CM_RUNTIME_STORE_KEEPER_LOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "casemate/error.h"
@@ -41,6 +42,13 @@ enum cm_end_reason {
  */
 int cm_store_keeper_lock(int dir_fd, int *ret_fd, struct cm_error *err);
 bool cm_keeper_lock_is_held(int dir_fd);
+/*
+ * Replace dir_fd/name through a file of the fixed name temp. 0 or -errno. For a file with one
+ * writer at a time: what a writer leaves that dies on the way is overwritten by the next, where
+ * cm_replace_file_at's random names would heap up.
+ */
+int cm_store_replace(int dir_fd, const char *name, const char *temp, const void *data, size_t len,
+		     bool is_durable);
 /* Replace <dir>/end by *end; magic and version are filled in here. 0 or -errno. */
 int cm_store_write_end(int dir_fd, const struct cm_end_record *end);
 

@@ -43,6 +43,7 @@ struct cm_store {
 	int runtime_fd;
 	/* the slot claimed last, locked until its session is made; -1: none */
 	int slot_fd;
+	uint32_t slot_claimed;
 };
 
 /* env: the caller's "NAME=value" vector. Directories are made when absent. */

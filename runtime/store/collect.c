@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What dead commands left: temporary sessions, and sessions half made or half removed.
+ *
+ * On the way of every start, so it costs two stats when there is nothing, looks at a bounded
+ * number of live ones, and never fails a start because of what it could not remove.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/store/store_internal.h"
+
+/* Locks tried in one call; which ones differs from call to call where there are more. */
+#define MAX_LOOKS 32
+
+struct collector {
+	struct cm_store *store;
+	int (*remove_group)(const char *dir, void *data);
+	void *data;
+	/* state directories of temporary sessions: they have groups, and slots of their own */
+	bool is_temporary;
+};
+
+static int remove_group(const struct collector *c, int dir_fd, const char *name)
+{
+	CM_AUTO_FREE char *path = NULL;
+	struct stat st;
+
+	if (!c->is_temporary || !c->remove_group ||
+	    fstatat(dir_fd, CM_STORE_PLAN, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	path = cm_asprintf("%s/%s/%s", c->store->runtime, CM_STORE_TMP, name);
+	return path ? c->remove_group(path, c->data) : CM_E_NOMEM;
+}
+
+static void collect_one(const struct collector *c, int parent_fd, const char *name)
+{
+	CM_AUTO_FD int dir_fd = -1;
+	CM_AUTO_FD int lock_fd = -1;
+	uint32_t slot;
+
+	dir_fd = cm_store_openat(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	/* made when it is missing: of two that find none, only one goes on */
+	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0)
+		return;
+	/* its keeper is still at work; or its groups cannot go yet */
+	if (cm_keeper_lock_is_held(dir_fd) || remove_group(c, dir_fd, name) != 0)
+		return;
+	slot = c->is_temporary ? cm_store_lock_slot(lock_fd) : CM_SLOT_NONE;
+	if (cm_remove_tree_at(parent_fd, name) == 0)
+		cm_store_slot_release(c->store, slot, name);
+}
+
+/* Where to begin among n entries, so that all have their turn. */
+static size_t start_of(size_t n)
+{
+	return n > MAX_LOOKS ? (size_t)cm_clock_mono_us() % n : 0;
+}
+
+static int collect_dir(const struct collector *c, int base_fd, const char *base, const char *parent,
+		       struct cm_error *err)
+{
+	struct stat st;
+	const struct dirent *e;
+	size_t n_looked = 0;
+	size_t n_skip;
+	DIR *dir;
+	int fd;
+
+	if (fstatat(base_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? CM_OK : cm_store_fail(err, errno, "look at", base, parent);
+	/* where links count subdirectories, two means that there is none */
+	if (st.st_nlink == 2)
+		return CM_OK;
+	fd = cm_store_openat(base_fd, parent, O_RDONLY | O_DIRECTORY, 0);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		int r = cm_store_fail(err, errno, "read", base, parent);
+
+		cm_fd_close(&fd);
+		return r;
+	}
+	n_skip = start_of(st.st_nlink > 2 ? (size_t)st.st_nlink - 2 : 0);
+	while (n_looked < MAX_LOOKS && (e = readdir(dir)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (n_skip > 0) {
+			n_skip--;
+			continue;
+		}
+		n_looked++;
+		collect_one(c, dirfd(dir), e->d_name);
+	}
+	(void)closedir(dir);
+	return CM_OK;
+}
+
+int cm_store_collect(struct cm_store *store, int (*remove_group_fn)(const char *dir, void *data),
+		     void *data, struct cm_error *err)
+{
+	struct collector c = { store, remove_group_fn, data, true };
+	int r = collect_dir(&c, store->runtime_fd, store->runtime, CM_STORE_TMP, err);
+
+	c.is_temporary = false;
+	if (r == CM_OK)
+		r = collect_dir(&c, store->state_fd, store->state, CM_STORE_NEW, err);
+	return r;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.json: one table of members, read and written from it.
+ *
+ * What this version does not know stays in the file. A file with a higher "v" is read as far as
+ * it can be understood and never written. Text that is compared as a whole (settings) is kept
+ * as a JSON string, so that no reformatting can make it differ.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/base/json_write.h"
+#include "runtime/store/store_internal.h"
+
+enum field_kind {
+	FIELD_STRING = 1,
+	FIELD_BOOL,
+	FIELD_INT,
+	FIELD_INT64,
+	FIELD_UINT32,
+	FIELD_UINT64,
+	FIELD_ENUM,
+};
+
+struct field {
+	const char *key;
+	enum field_kind kind;
+	size_t offset;
+	/* FIELD_ENUM: name of a value, or NULL; values are 0 to max */
+	const char *(*name)(int value);
+	int max;
+};
+
+static const char *workspace_kind_name(int value)
+{
+	static const char *const names[] = { "default", "dir", "none", "repo" };
+
+	_Static_assert(CM_ARRAY_SIZE(names) == CM_WORKSPACE_REPO + 1, "a name a kind");
+	return names[value];
+}
+
+static const char *network_name(int value)
+{
+	return value == 0 ? NULL : cm_network_name((enum cm_network)value);
+}
+
+static const char *user_name(int value)
+{
+	static const char *const names[] = { NULL, "user", "root" };
+
+	_Static_assert(CM_ARRAY_SIZE(names) == CM_USER_ROOT + 1, "a name a user");
+	return names[value];
+}
+
+static const char *git_name(int value)
+{
+	static const char *const names[] = { NULL, "pinned", "rw" };
+
+	_Static_assert(CM_ARRAY_SIZE(names) == CM_GIT_RW + 1, "a name a kind of access");
+	return names[value];
+}
+
+static const char *setup_name(int value)
+{
+	static const char *const names[] = { "none", "done", "failed" };
+
+	_Static_assert(CM_ARRAY_SIZE(names) == CM_SETUP_FAILED + 1, "a name a state");
+	return names[value];
+}
+
+#define AT(member) offsetof(struct cm_session_record, member)
+
+static const struct field fields[] = {
+	{ "v", FIELD_INT, AT(version), NULL, 0 },
+	{ "id", FIELD_STRING, AT(id), NULL, 0 },
+	{ "root", FIELD_STRING, AT(root), NULL, 0 },
+	{ "temporary", FIELD_BOOL, AT(is_temporary), NULL, 0 },
+	{ "created_ms", FIELD_INT64, AT(created_ms), NULL, 0 },
+	{ "generation", FIELD_UINT64, AT(generation), NULL, 0 },
+	{ "workspace_kind", FIELD_ENUM, AT(workspace_kind), workspace_kind_name,
+	  CM_WORKSPACE_REPO },
+	{ "workspace", FIELD_STRING, AT(workspace), NULL, 0 },
+	{ "workspace_read_only", FIELD_BOOL, AT(is_workspace_read_only), NULL, 0 },
+	{ "repo", FIELD_STRING, AT(repo), NULL, 0 },
+	{ "ref", FIELD_STRING, AT(ref), NULL, 0 },
+	{ "checkout", FIELD_STRING, AT(checkout), NULL, 0 },
+	{ "checkout_done", FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
+	{ "network", FIELD_ENUM, AT(network), network_name, CM_NETWORK_HOST },
+	{ "rootfs", FIELD_STRING, AT(rootfs), NULL, 0 },
+	{ "user", FIELD_ENUM, AT(user), user_name, CM_USER_ROOT },
+	{ "git", FIELD_ENUM, AT(git), git_name, CM_GIT_RW },
+	{ "slot", FIELD_UINT32, AT(slot), NULL, 0 },
+	{ "agent_id", FIELD_UINT32, AT(agent_id), NULL, 0 },
+	{ "settings", FIELD_STRING, AT(settings_json), NULL, 0 },
+	{ "setup_state", FIELD_ENUM, AT(setup_state), setup_name, CM_SETUP_FAILED },
+	{ "setup_digest", FIELD_STRING, AT(setup_digest), NULL, 0 },
+	{ "setup_exit", FIELD_INT, AT(setup_exit), NULL, 0 },
+	{ "setup_ms", FIELD_INT64, AT(setup_ms), NULL, 0 },
+	{ "level", FIELD_STRING, AT(level), NULL, 0 },
+	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
+	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },
+};
+
+/* enumerations are read and written through an int */
+_Static_assert(sizeof(enum cm_setup_state) == sizeof(int), "enumerations are ints");
+
+static void *member(struct cm_session_record *r, const struct field *f)
+{
+	return (char *)r + f->offset;
+}
+
+static const void *member_const(const struct cm_session_record *r, const struct field *f)
+{
+	return (const char *)r + f->offset;
+}
+
+void cm_session_record_init(struct cm_session_record *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->version = CM_STATE_VERSION;
+	r->slot = CM_SLOT_NONE;
+}
+
+void cm_session_record_clear(struct cm_session_record *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
+		if (fields[i].kind == FIELD_STRING)
+			cm_ptr_free(member(r, &fields[i]));
+	cm_ptr_free(&r->unknown_json);
+	cm_session_record_init(r);
+}
+
+int cm_record_copy(struct cm_session_record *to, const struct cm_session_record *from)
+{
+	struct cm_session_record copy = *from;
+	bool is_short = false;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
+		char *const *from_text = member_const(from, &fields[i]);
+		char **to_text = member(&copy, &fields[i]);
+
+		if (fields[i].kind != FIELD_STRING)
+			continue;
+		*to_text = cm_strdup(*from_text);
+		is_short = is_short || (*from_text && !*to_text);
+	}
+	copy.unknown_json = cm_strdup(from->unknown_json);
+	is_short = is_short || (from->unknown_json && !copy.unknown_json);
+	if (is_short) {
+		cm_session_record_clear(&copy);
+		return CM_E_NOMEM;
+	}
+	*to = copy;
+	return CM_OK;
+}
+
+static int read_enum(const struct field *f, const char *text, int *ret)
+{
+	for (int v = 0; v <= f->max; v++) {
+		const char *name = f->name(v);
+
+		if (name && strcmp(name, text) == 0) {
+			*ret = v;
+			return CM_OK;
+		}
+	}
+	return CM_E_INVALID;
+}
+
+static int read_number(const struct field *f, int64_t v, void *to)
+{
+	if (f->kind == FIELD_INT && v >= INT32_MIN && v <= INT32_MAX)
+		*(int *)to = (int)v;
+	else if (f->kind == FIELD_INT64)
+		*(int64_t *)to = v;
+	else if (f->kind == FIELD_UINT32 && v >= 0 && v <= UINT32_MAX)
+		*(uint32_t *)to = (uint32_t)v;
+	else if (f->kind == FIELD_UINT64 && v >= 0)
+		*(uint64_t *)to = (uint64_t)v;
+	else
+		return CM_E_INVALID;
+	return CM_OK;
+}
+
+static int read_field(const struct field *f, const struct cm_json *v, struct cm_session_record *r)
+{
+	void *to = member(r, f);
+
+	if (f->kind == FIELD_STRING && v->type == CM_JSON_STRING) {
+		*(char **)to = cm_strdup(v->u.string);
+		return *(char **)to ? CM_OK : CM_E_NOMEM;
+	}
+	if (f->kind == FIELD_ENUM && v->type == CM_JSON_STRING)
+		return read_enum(f, v->u.string, to);
+	if (f->kind == FIELD_BOOL && v->type == CM_JSON_BOOL) {
+		*(bool *)to = v->u.boolean;
+		return CM_OK;
+	}
+	if (v->type == CM_JSON_INT)
+		return read_number(f, v->u.integer, to);
+	return CM_E_INVALID;
+}
+
+static const struct field *find_field(const char *key)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
+		if (strcmp(fields[i].key, key) == 0)
+			return &fields[i];
+	return NULL;
+}
+
+static void write_value(struct cm_json_writer *w, const struct cm_json *v)
+{
+	switch (v->type) {
+	case CM_JSON_NULL:
+		cm_jw_null(w);
+		return;
+	case CM_JSON_BOOL:
+		cm_jw_bool(w, v->u.boolean);
+		return;
+	case CM_JSON_INT:
+		cm_jw_int(w, v->u.integer);
+		return;
+	case CM_JSON_DOUBLE:
+		cm_jw_double(w, v->u.number);
+		return;
+	case CM_JSON_STRING:
+		cm_jw_string(w, v->u.string);
+		return;
+	case CM_JSON_ARRAY:
+	case CM_JSON_OBJECT:
+		break;
+	}
+	if (v->type == CM_JSON_ARRAY)
+		cm_jw_array(w);
+	else
+		cm_jw_object(w);
+	for (const struct cm_json *c = v->first_child; c; c = c->next) {
+		if (v->type == CM_JSON_OBJECT)
+			cm_jw_key(w, c->key);
+		write_value(w, c);
+	}
+	if (v->type == CM_JSON_ARRAY)
+		cm_jw_end_array(w);
+	else
+		cm_jw_end_object(w);
+}
+
+/* The members of an object without its braces. */
+static void strip_braces(struct cm_buf *b)
+{
+	if (b->has_failed || b->len < 2)
+		return;
+	memmove(b->data, b->data + 1, b->len - 2);
+	b->len -= 2;
+	b->data[b->len] = '\0';
+}
+
+static int keep_unknown(const struct cm_json *root, struct cm_session_record *r)
+{
+	CM_AUTO_BUF struct cm_buf text;
+	struct cm_json_writer w;
+	bool has_any = false;
+
+	cm_buf_init(&text, CM_JSON_MAX_BYTES);
+	cm_jw_init(&w, &text, false);
+	cm_jw_object(&w);
+	for (const struct cm_json *v = root->first_child; v; v = v->next) {
+		if (find_field(v->key))
+			continue;
+		has_any = true;
+		cm_jw_key(&w, v->key);
+		write_value(&w, v);
+	}
+	cm_jw_end_object(&w);
+	if (!has_any)
+		return CM_OK;
+	strip_braces(&text);
+	r->unknown_json = cm_buf_take(&text);
+	return r->unknown_json ? CM_OK : CM_E_NOMEM;
+}
+
+static int damaged(const char *id, const char *why, struct cm_error *err)
+{
+	(void)cm_error_set(err, CM_E_PROTOCOL, 0, "state of session '%s' is damaged: %s", id, why);
+	cm_error_hint(err,
+		      "'casemate rm %s' removes the session and leaves the files of its session "
+		      "directory",
+		      id);
+	return CM_E_PROTOCOL;
+}
+
+static int read_members(const struct cm_json *root, const char *id, struct cm_session_record *r,
+			struct cm_error *err)
+{
+	bool is_newer = cm_json_int(root, "v", 0) > CM_STATE_VERSION;
+
+	for (const struct cm_json *v = root->first_child; v; v = v->next) {
+		const struct field *f = find_field(v->key);
+		int code = f ? read_field(f, v, r) : CM_OK;
+
+		if (code == CM_E_NOMEM)
+			return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+		if (code != CM_OK && !is_newer) {
+			char why[128];
+
+			(void)snprintf(why, sizeof(why), "member '%.60s' is not understood",
+				       v->key);
+			return damaged(id, why, err);
+		}
+	}
+	return CM_OK;
+}
+
+int cm_record_parse(const char *text, size_t len, const char *id, struct cm_session_record *ret,
+		    struct cm_error *err)
+{
+	struct cm_session_record r;
+	struct cm_json_doc *doc = NULL;
+	struct cm_error why = CM_ERROR_INIT;
+	const struct cm_json *root;
+	int code;
+
+	cm_session_record_init(&r);
+	r.version = 0;
+	code = cm_json_parse(text, len, CM_STORE_STATE, 0, &doc, &why);
+	if (code == CM_E_NOMEM)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	if (code != CM_OK)
+		return damaged(id, why.msg, err);
+	root = cm_json_root(doc);
+	if (root->type != CM_JSON_OBJECT)
+		code = damaged(id, "it is not an object", err);
+	else
+		code = read_members(root, id, &r, err);
+	if (code == CM_OK && r.version < 1)
+		code = damaged(id, "it has no version", err);
+	if (code == CM_OK && (!r.id || strcmp(r.id, id) != 0))
+		code = damaged(id, "it names another session", err);
+	if (code == CM_OK && (!r.root || r.root[0] != '/'))
+		code = damaged(id, "it has no session root", err);
+	if (code == CM_OK && keep_unknown(root, &r) != CM_OK)
+		code = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_json_free(doc);
+	if (code != CM_OK) {
+		cm_session_record_clear(&r);
+		return code;
+	}
+	*ret = r;
+	return CM_OK;
+}
+
+static void write_field(struct cm_json_writer *w, const struct field *f, const void *from)
+{
+	const char *text = NULL;
+
+	switch (f->kind) {
+	case FIELD_STRING:
+		text = *(char *const *)from;
+		break;
+	case FIELD_ENUM:
+		if (*(const int *)from >= 0 && *(const int *)from <= f->max)
+			text = f->name(*(const int *)from);
+		break;
+	case FIELD_BOOL:
+		cm_jw_kbool(w, f->key, *(const bool *)from);
+		return;
+	case FIELD_INT:
+		cm_jw_kint(w, f->key, *(const int *)from);
+		return;
+	case FIELD_INT64:
+		cm_jw_kint(w, f->key, *(const int64_t *)from);
+		return;
+	case FIELD_UINT32:
+		cm_jw_kuint(w, f->key, *(const uint32_t *)from);
+		return;
+	case FIELD_UINT64:
+		cm_jw_kuint(w, f->key, *(const uint64_t *)from);
+		return;
+	}
+	if (text)
+		cm_jw_kstring(w, f->key, text);
+}
+
+int cm_record_format(const struct cm_session_record *record, struct cm_buf *out)
+{
+	struct cm_json_writer w;
+
+	cm_jw_init(&w, out, false);
+	cm_jw_object(&w);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
+		write_field(&w, &fields[i], member_const(record, &fields[i]));
+	cm_jw_end_object(&w);
+	if (record->unknown_json && !out->has_failed) {
+		/* behind the last known member */
+		out->len--;
+		cm_buf_putc(out, ',');
+		cm_buf_puts(out, record->unknown_json);
+		cm_buf_putc(out, '}');
+	}
+	cm_buf_putc(out, '\n');
+	return cm_buf_status(out);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One session on disk: opening, locking, reading and writing it.
+ *
+ * The lock is a flock on <dir>/lock, so the kernel lets go of it when its holder dies. Whoever
+ * got it looks whether the file is still the one of that name: while it waited, the session may
+ * have been removed and made anew.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/store/store_internal.h"
+
+/* between two looks at a lock that somebody holds */
+#define LOCK_POLL_MIN_US 500
+#define LOCK_POLL_MAX_US 20000
+/* a record is far smaller; the reader's own bound holds for the rest */
+#define STATE_FIRST_SIZE (16UL * 1024)
+
+void cm_store_session_init(struct cm_store_session *s)
+{
+	memset(s, 0, sizeof(*s));
+	cm_session_record_init(&s->record);
+	s->dir_fd = -1;
+	s->lock_fd = -1;
+}
+
+void cm_store_session_close(struct cm_store_session *s)
+{
+	if (!s)
+		return;
+	cm_session_record_clear(&s->record);
+	cm_ptr_free(&s->dir);
+	cm_ptr_free(&s->session_dir);
+	cm_ptr_free(&s->socket_path);
+	cm_fd_close(&s->dir_fd);
+	cm_fd_close(&s->lock_fd);
+}
+
+/*
+ * A keeper that was started from a login with another runtime directory listens there as long as
+ * it lives; the next one listens where this caller looks.
+ */
+static char *socket_path(const struct cm_store *store, const struct cm_store_session *s)
+{
+	char *path = cm_asprintf("%s/" CM_STORE_SOCKETS "/%016llx", store->runtime,
+				 (unsigned long long)cm_store_hash(s->record.id));
+	const char *recorded = s->record.socket;
+
+	if (!path || !recorded || recorded[0] != '/' || strcmp(recorded, path) == 0 ||
+	    !cm_store_keeper_alive(s))
+		return path;
+	free(path);
+	return cm_strdup(recorded);
+}
+
+int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s)
+{
+	bool is_temporary = s->record.is_temporary;
+
+	s->dir = cm_asprintf("%s/%s/%s", is_temporary ? store->runtime : store->state,
+			     is_temporary ? CM_STORE_TMP : CM_STORE_SESSIONS, s->record.id);
+	s->session_dir = cm_asprintf("%s/%s", s->record.root, s->record.id);
+	s->socket_path = socket_path(store, s);
+	return s->dir && s->session_dir && s->socket_path ? CM_OK : CM_E_NOMEM;
+}
+
+/* How many sessions there are; for a hint, so what cannot be read counts as none. */
+static size_t count_sessions(struct cm_store *store)
+{
+	CM_AUTO_STRV struct cm_strv ids = { 0 };
+
+	return cm_store_list(store, &ids, NULL) == CM_OK ? ids.n : 0;
+}
+
+static int not_found(struct cm_store *store, const char *id, struct cm_error *err)
+{
+	size_t n = count_sessions(store);
+
+	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' not found", id);
+	cm_error_hint(err,
+		      "'casemate ls' lists %zu session%s; "
+		      "'casemate run --session %s -- COMMAND' makes one",
+		      n, n == 1 ? "" : "s", id);
+	return CM_E_NOT_FOUND;
+}
+
+/* Open the state directory of an id and say of which kind it is. */
+static int open_dir(struct cm_store *store, const char *id, int *ret_fd, bool *ret_is_temporary,
+		    struct cm_error *err)
+{
+	char name[CM_STORE_NAME_SIZE];
+	int fd;
+
+	cm_store_name(name, CM_STORE_SESSIONS, id);
+	fd = cm_store_openat(store->state_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0 && errno != ENOENT)
+		return cm_store_fail(err, errno, "open", store->state, name);
+	if (fd < 0) {
+		cm_store_name(name, CM_STORE_TMP, id);
+		fd = cm_store_openat(store->runtime_fd, name, O_RDONLY | O_DIRECTORY, 0);
+		if (fd < 0 && errno == ENOENT)
+			return not_found(store, id, err);
+		if (fd < 0)
+			return cm_store_fail(err, errno, "open", store->runtime, name);
+		*ret_is_temporary = true;
+	} else {
+		*ret_is_temporary = false;
+	}
+	*ret_fd = fd;
+	return CM_OK;
+}
+
+int cm_store_lock_file(int dir_fd, bool will_wait, int *ret_fd)
+{
+	CM_AUTO_FD int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = openat(dir_fd, CM_STORE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return errno == ENOENT ? 1 : -errno;
+	do {
+		r = flock(fd, LOCK_EX | (will_wait ? 0 : LOCK_NB));
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return errno == EWOULDBLOCK ? 1 : -errno;
+	/* whoever took it for a dead one's has removed it by now */
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_nlink == 0)
+		return 1;
+	*ret_fd = cm_fd_take(&fd);
+	return 0;
+}
+
+uint32_t cm_store_lock_slot(int lock_fd)
+{
+	uint32_t slot = CM_SLOT_NONE;
+
+	if (pread(lock_fd, &slot, sizeof(slot), 0) != (ssize_t)sizeof(slot))
+		return CM_SLOT_NONE;
+	return slot;
+}
+
+static int busy(const char *id, bool is_temporary, struct cm_error *err)
+{
+	(void)cm_error_set(err, CM_E_BUSY, 0, "session '%s' is in use by another command", id);
+	if (is_temporary)
+		cm_error_hint(err, "it is a temporary one and goes when the 'casemate run' that "
+				   "made it ends");
+	else
+		cm_error_hint(err, "try again when that command is through: a start, a checkout or "
+				   "a setup holds the session meanwhile");
+	return CM_E_BUSY;
+}
+
+/* Wait for the flock until the deadline, looking ever less often. */
+static int wait_flock(int fd, int64_t deadline_ms)
+{
+	long pause_us = LOCK_POLL_MIN_US;
+
+	for (;;) {
+		struct timespec pause = { .tv_nsec = pause_us * 1000 };
+
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (cm_clock_mono_ms() >= deadline_ms)
+			return -EWOULDBLOCK;
+		(void)nanosleep(&pause, NULL);
+		pause_us = pause_us * 2 < LOCK_POLL_MAX_US ? pause_us * 2 : LOCK_POLL_MAX_US;
+	}
+}
+
+/* Is the lock that we have the lock of the session that has this id now? */
+static bool is_current(struct cm_store *store, const char *id, bool is_temporary, int lock_fd)
+{
+	char name[CM_STORE_NAME_SIZE + 8];
+	struct stat by_name;
+	struct stat by_fd;
+
+	(void)snprintf(name, sizeof(name), "%s/%s/%s",
+		       is_temporary ? CM_STORE_TMP : CM_STORE_SESSIONS, id, CM_STORE_LOCK);
+	return fstat(lock_fd, &by_fd) == 0 &&
+	       fstatat(is_temporary ? store->runtime_fd : store->state_fd, name, &by_name,
+		       AT_SYMLINK_NOFOLLOW) == 0 &&
+	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
+}
+
+/* 0, 1 when the session changed under us and must be opened again, or an error. */
+static int lock_session(struct cm_store *store, const char *id, int64_t deadline_ms,
+			bool is_temporary, int dir_fd, int *ret_fd, struct cm_error *err)
+{
+	CM_AUTO_FD int fd = -1;
+	int r;
+
+	fd = openat(dir_fd, CM_STORE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 && errno == ENOENT)
+		return 1;
+	if (fd < 0)
+		return cm_store_fail(err, errno, "open the lock of session", id, NULL);
+	r = wait_flock(fd, deadline_ms);
+	if (r == -EWOULDBLOCK)
+		return busy(id, is_temporary, err);
+	if (r < 0)
+		return cm_store_fail(err, -r, "lock session", id, NULL);
+	if (!is_current(store, id, is_temporary, fd))
+		return 1;
+	*ret_fd = cm_fd_take(&fd);
+	return CM_OK;
+}
+
+/* state.json as text. 0, or -errno. */
+static int read_state(int dir_fd, char **ret, size_t *ret_len)
+{
+	size_t sizes[] = { STATE_FIRST_SIZE, CM_JSON_MAX_BYTES + 1 };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(sizes); i++) {
+		CM_AUTO_FREE char *text = cm_malloc(sizes[i]);
+		ssize_t n;
+
+		if (!text)
+			return -ENOMEM;
+		n = cm_read_file_at(dir_fd, CM_STORE_STATE, text, sizes[i]);
+		if (n == -E2BIG && i == 0)
+			continue;
+		if (n < 0)
+			return (int)n;
+		*ret_len = (size_t)n;
+		*ret = cm_ptr_take(&text);
+		return 0;
+	}
+	return -E2BIG;
+}
+
+/* A temporary session that nobody described, or one whose description is lost. */
+static int bare_record(struct cm_store *store, const char *id, bool is_temporary,
+		       struct cm_store_session *s)
+{
+	struct stat st;
+
+	cm_session_record_clear(&s->record);
+	s->record.id = cm_strdup(id);
+	s->record.root = cm_strdup(store->root);
+	s->record.is_temporary = is_temporary;
+	if (is_temporary) {
+		CM_AUTO_FD int lock_fd = cm_store_openat(s->dir_fd, CM_STORE_LOCK, O_RDONLY, 0);
+
+		if (lock_fd >= 0)
+			s->record.slot = cm_store_lock_slot(lock_fd);
+		if (fstat(s->dir_fd, &st) == 0)
+			s->record.created_ms =
+				(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	}
+	return s->record.id && s->record.root ? CM_OK : CM_E_NOMEM;
+}
+
+static int load(struct cm_store *store, const char *id, bool is_temporary,
+		struct cm_store_session *s, struct cm_error *err)
+{
+	CM_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	int r = read_state(s->dir_fd, &text, &len);
+
+	if (r == 0) {
+		r = cm_record_parse(text, len, id, &s->record, err);
+		/* the directory says what it is; a file that says otherwise was moved there */
+		s->record.is_temporary = is_temporary;
+		return r;
+	}
+	if (r == -ENOENT && is_temporary)
+		return bare_record(store, id, true, s) == CM_OK
+			       ? CM_OK
+			       : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	if (r == -ENOMEM)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	if (r == -ENOENT || r == -E2BIG) {
+		(void)cm_error_set(err, CM_E_PROTOCOL, 0, "state of session '%s' is damaged: %s %s",
+				   id, CM_STORE_STATE,
+				   r == -ENOENT ? "is missing" : "is too large");
+		cm_error_hint(err, "'casemate rm %s' removes the session", id);
+		return CM_E_PROTOCOL;
+	}
+	return cm_store_fail(err, -r, "read", id, CM_STORE_STATE);
+}
+
+static int check_root(const struct cm_store *store, const struct cm_session_record *record,
+		      struct cm_error *err)
+{
+	if (!store->is_root_named || strcmp(record->root, store->root) == 0)
+		return CM_OK;
+	(void)cm_error_set(err, CM_E_EXISTS, 0, "session '%s' lives under another root, '%s'",
+			   record->id, record->root);
+	cm_error_hint(err, "an id is unique to a user: take another one, or --root '%s'",
+		      record->root);
+	return CM_E_EXISTS;
+}
+
+static int open_once(struct cm_store *store, const char *id, unsigned int flags,
+		     int64_t deadline_ms, struct cm_store_session *s, struct cm_error *err)
+{
+	bool is_temporary = false;
+	int r = open_dir(store, id, &s->dir_fd, &is_temporary, err);
+
+	if (r == CM_OK && (flags & CM_STORE_CHANGE))
+		r = lock_session(store, id, deadline_ms, is_temporary, s->dir_fd, &s->lock_fd, err);
+	if (r != CM_OK)
+		return r;
+	r = load(store, id, is_temporary, s, err);
+	if (r == CM_E_PROTOCOL && (flags & CM_STORE_DAMAGED)) {
+		cm_error_clear(err);
+		r = bare_record(store, id, is_temporary, s);
+	}
+	if (r == CM_OK && !(flags & CM_STORE_ANY_ROOT))
+		r = check_root(store, &s->record, err);
+	if (r == CM_OK && cm_store_session_paths(store, s) != CM_OK)
+		r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return r;
+}
+
+int cm_store_session_open_as(struct cm_store *store, const char *id, unsigned int flags,
+			     int64_t deadline_ms, struct cm_store_session *ret,
+			     struct cm_error *err)
+{
+	int r = cm_session_id_check(id, err);
+
+	if (r != CM_OK)
+		return r;
+	do {
+		struct cm_store_session s;
+
+		cm_store_session_init(&s);
+		r = open_once(store, id, flags, deadline_ms, &s, err);
+		if (r == CM_OK)
+			*ret = s;
+		else
+			cm_store_session_close(&s);
+	} while (r == 1);
+	/* the keeper's socket goes there, and /run is empty after a reboot */
+	if (r == CM_OK && (flags & CM_STORE_CHANGE) && !ret->record.is_temporary)
+		(void)mkdirat(store->runtime_fd, CM_STORE_SOCKETS, 0700);
+	return r;
+}
+
+int cm_store_session_open(struct cm_store *store, const char *id, bool will_change,
+			  int64_t deadline_ms, struct cm_store_session *ret, struct cm_error *err)
+{
+	return cm_store_session_open_as(store, id, will_change ? CM_STORE_CHANGE : 0, deadline_ms,
+					ret, err);
+}
+
+int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf text;
+	int r;
+
+	cm_buf_init(&text, CM_JSON_MAX_BYTES);
+	if (s->lock_fd < 0)
+		return cm_error_set(err, CM_E_BUG, 0, "session '%s' is saved without its lock",
+				    s->record.id);
+	if (s->record.version > CM_STATE_VERSION) {
+		(void)cm_error_set(err, CM_E_UNSUPPORTED, 0,
+				   "session '%s' was written by a newer casemate (state %d, this "
+				   "one knows %d)",
+				   s->record.id, s->record.version, CM_STATE_VERSION);
+		cm_error_hint(err, "use that casemate; 'stop' and 'rm' work with this one too");
+		return CM_E_UNSUPPORTED;
+	}
+	if (s->socket_path &&
+	    (!s->record.socket || strcmp(s->record.socket, s->socket_path) != 0)) {
+		cm_ptr_free(&s->record.socket);
+		s->record.socket = cm_strdup(s->socket_path);
+	}
+	r = cm_record_format(&s->record, &text);
+	if (r != CM_OK) {
+		(void)cm_error_set(err, r, 0, "cannot write the state of session '%s': %s",
+				   s->record.id,
+				   r == CM_E_LIMIT ? "it is too large" : "out of memory");
+		cm_error_hint(err, "shorten the session's settings");
+		return r;
+	}
+	r = cm_store_replace(s->dir_fd, CM_STORE_STATE, CM_STORE_STATE ".new", text.data, text.len,
+			     is_durable && !s->record.is_temporary);
+	if (r < 0)
+		return cm_store_fail(err, -r, "write", s->dir, CM_STORE_STATE);
+	return CM_OK;
+}

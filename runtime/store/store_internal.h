@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the store share; nobody outside this directory includes it. */
+#ifndef CM_RUNTIME_STORE_STORE_INTERNAL_H
+#define CM_RUNTIME_STORE_STORE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/store/store.h"
+
+/* below the state directory */
+#define CM_STORE_SESSIONS "sessions"
+#define CM_STORE_NEW "new"
+#define CM_STORE_IDS "ids"
+/* below the runtime directory */
+#define CM_STORE_TMP "tmp"
+#define CM_STORE_SOCKETS "s"
+/* below a session's state directory */
+#define CM_STORE_LOCK "lock"
+#define CM_STORE_STATE "state.json"
+#define CM_STORE_END "end"
+#define CM_STORE_PLAN "plan"
+#define CM_STORE_HOME "home"
+#define CM_STORE_HOME_TMP "tmp"
+
+/* an id, a dot, sixteen hex digits */
+#define CM_STORE_NAME_SIZE 160
+
+uint64_t cm_store_hash(const char *s);
+/* Sixteen hex digits that nobody can guess. */
+void cm_store_random_hex(char buf[17]);
+/* "a/b" */
+void cm_store_name(char buf[CM_STORE_NAME_SIZE], const char *a, const char *b);
+
+/* openat that follows no symbolic link in any component; close-on-exec. fd or -1 with errno. */
+int cm_store_openat(int dir_fd, const char *path, int flags, unsigned int mode);
+/* Open dir_fd/name, made 0700 when absent. what: the whole path, for messages. */
+int cm_store_subdir(int dir_fd, const char *what, const char *name, int *ret_fd,
+		    struct cm_error *err);
+/* Missing directories of path, each 0700; its existing parents may be symbolic links. */
+int cm_store_make_dirs(const char *path, struct cm_error *err);
+/* A failed system call on a path of the store, with the hint that its errno deserves. */
+int cm_store_fail(struct cm_error *err, int sys_errno, const char *what, const char *dir,
+		  const char *name);
+
+/* state.json */
+int cm_record_parse(const char *text, size_t len, const char *id, struct cm_session_record *ret,
+		    struct cm_error *err);
+int cm_record_format(const struct cm_session_record *record, struct cm_buf *out);
+int cm_record_copy(struct cm_session_record *to, const struct cm_session_record *from);
+
+/* A session that holds nothing. */
+void cm_store_session_init(struct cm_store_session *s);
+/* dir, session_dir and socket_path from the record. CM_E_NOMEM or 0. */
+int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s);
+/*
+ * Open (make) the file `lock` of a state directory and flock it: at once or not at all unless
+ * will_wait. 0, 1 when it cannot be had or the directory went away meanwhile, or -errno.
+ */
+int cm_store_lock_file(int dir_fd, bool will_wait, int *ret_fd);
+/* The slot that a temporary session's lock file names. */
+uint32_t cm_store_lock_slot(int lock_fd);
+
+/* Remove sessions/<id> or tmp/<id> or new/<name>. 0 or -errno. */
+int cm_store_remove_tree(int base_fd, const char *parent, const char *name);
+
+/* Set the bit of each slot that meets a range or an account of etc_fd's subuid, subgid, passwd. */
+int cm_slot_blocked(int etc_fd, const struct cm_slot_space *space, uint8_t *bitmap,
+		    struct cm_error *err);
+/* Hold a slot's file, if it is of this id, against others. The locked file, or -1. */
+int cm_store_slot_hold(struct cm_store *store, uint32_t slot, const char *id);
+/* Free a slot that is held. */
+void cm_store_slot_drop(struct cm_store *store, uint32_t slot);
+/* Put the claim on the disk, when it is this store's. 0 or -errno. */
+int cm_store_slot_sync(struct cm_store *store, uint32_t slot);
+
+#endif
