@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where this caller can make control groups, found by looking and never by trying.
+ *
+ * v2 as root: <mount>/casemate.slice, which the keeper makes. Systemd does not know the slice; it
+ * cannot take a controller away from it either, because the kernel refuses (EBUSY) to disable one
+ * in a parent while a child's subtree_control has it.
+ *
+ * v2 as a user: clone3 into a group asks for write access to cgroup.procs of the common ancestor
+ * of where the keeper is and where it wants its child. Only an ancestor of the own group that was
+ * handed to this user will do. A slice, and user@UID.service, also belong to the user by file
+ * mode, but a manager rules them: it writes their subtree_control as its own units come and go,
+ * and with a controller go the limits of groups that it does not know. There systemd is asked for
+ * a scope of our own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "isolation/host/cgroup_internal.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/fd.h"
+
+#define TEXT_START (64U * 1024)
+/* a host with 20,000 mounts; what is longer is a host that we do not know how to read */
+#define TEXT_MAX (8U * 1024 * 1024)
+
+static const struct {
+	const char *name;
+	uint32_t bit;
+} v2_controllers[] = {
+	{ "memory", CM_CG_MEMORY }, { "pids", CM_CG_PIDS }, { "cpu", CM_CG_CPU },
+	{ "cpuset", CM_CG_CPUSET }, { "io", CM_CG_BLKIO },
+};
+
+/* what the interface promises limits with by default */
+#define EXPECTED (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU)
+
+static bool can_write(const char *dir, const char *file)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+
+	return n > 0 && (size_t)n < sizeof(path) &&
+	       faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+static bool exists(const char *dir, const char *file)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+
+	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* -1 when it cannot be read. An absent or unreadable file is not an empty one. */
+static ssize_t read_text(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+
+	if (n <= 0 || (size_t)n >= sizeof(path))
+		return -1;
+	return cm_read_file_at(AT_FDCWD, path, buf, size);
+}
+
+/* Does the group hold processes? One that cannot be read is taken to. */
+static bool has_processes(const char *dir)
+{
+	char path[PATH_MAX];
+	char byte;
+	CM_AUTO_FD int fd = -1;
+	int n = snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+
+	if (n <= 0 || (size_t)n >= sizeof(path))
+		return true;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 || read(fd, &byte, 1) != 0;
+}
+
+static uint32_t read_controllers(const char *dir, const char *file)
+{
+	char text[512];
+	uint32_t bits = 0;
+	char *save = NULL;
+
+	if (read_text(dir, file, text, sizeof(text)) < 0)
+		return 0;
+	for (char *w = strtok_r(text, " \n", &save); w; w = strtok_r(NULL, " \n", &save))
+		for (size_t i = 0; i < CM_ARRAY_SIZE(v2_controllers); i++)
+			if (strcmp(w, v2_controllers[i].name) == 0)
+				bits |= v2_controllers[i].bit;
+	return bits;
+}
+
+static void __attribute__((format(printf, 2, 3)))
+no_groups(struct cm_host_cgroup *ret, const char *fmt, ...)
+{
+	va_list ap;
+
+	memset(ret, 0, sizeof(*ret));
+	va_start(ap, fmt);
+	vsnprintf(ret->reason, sizeof(ret->reason), fmt, ap);
+	va_end(ap);
+}
+
+/* The tail of a path for a message: the end is what tells groups apart. */
+static const char *shown(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 120 ? path + n - 120 : path;
+}
+
+/* Freezing, killing and cpu accounting need no controller on v2. */
+static void set_v2(struct cm_host_cgroup *ret, const char *base, uint32_t controllers,
+		   const char *where)
+{
+	char missing[64] = "";
+
+	memset(ret, 0, sizeof(*ret));
+	ret->kind = CM_CGROUP_V2;
+	ret->controllers = controllers | CM_CG_FREEZER | CM_CG_CPUACCT;
+	snprintf(ret->v2_base, sizeof(ret->v2_base), "%s", base);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(v2_controllers); i++) {
+		size_t n = strlen(missing);
+
+		if ((EXPECTED & v2_controllers[i].bit & ~controllers) != 0)
+			snprintf(missing + n, sizeof(missing) - n, " %s", v2_controllers[i].name);
+	}
+	if (missing[0] != '\0')
+		snprintf(ret->reason, sizeof(ret->reason), "no controller in '%s' for:%s",
+			 shown(where), missing);
+}
+
+/*
+ * The true root of the hierarchy has no cgroup.type. Any other group that holds processes cannot
+ * hand controllers down (no internal processes), and they are not ours to move.
+ */
+static void resolve_root(const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
+{
+	char base[PATH_MAX];
+	bool is_true_root = !exists(v2->mount, "cgroup.type");
+	int n = snprintf(base, sizeof(base), "%s/casemate.slice", v2->mount);
+
+	if (n <= 0 || (size_t)n >= sizeof(base)) {
+		no_groups(ret, "the path of the control group hierarchy is too long");
+		return;
+	}
+	if (faccessat(AT_FDCWD, v2->mount, W_OK, AT_EACCESS) != 0 ||
+	    !can_write(v2->mount, "cgroup.subtree_control")) {
+		no_groups(ret, "'%s' cannot be written (%s)", shown(v2->mount),
+			  errno == EROFS ? "mounted read-only, as in a container"
+					 : "not permitted");
+		return;
+	}
+	if (!is_true_root && has_processes(v2->mount)) {
+		no_groups(ret,
+			  "'%s' is a container's own control group and holds processes, so it "
+			  "cannot hand controllers down",
+			  shown(v2->mount));
+		return;
+	}
+	set_v2(ret, base, read_controllers(v2->mount, "cgroup.controllers"), v2->mount);
+}
+
+static bool is_managers(const char *dir)
+{
+	const char *name = strrchr(dir, '/') + 1;
+	size_t n = strlen(name);
+
+	return (n > 6 && strcmp(name + n - 6, ".slice") == 0) || strncmp(name, "user@", 5) == 0;
+}
+
+/*
+ * Nearest ancestor, the own group excluded: it holds the caller, and a group with processes
+ * cannot hand controllers down.
+ */
+static bool find_delegated(const struct cm_host_cgroup_v2 *v2, char *base, size_t size)
+{
+	size_t mount_len = strlen(v2->mount);
+	char *slash;
+
+	snprintf(base, size, "%s", v2->own);
+	for (;;) {
+		slash = strrchr(base, '/');
+		if (!slash || (size_t)(slash - base) < mount_len)
+			return false;
+		*slash = '\0';
+		if (!can_write(base, "cgroup.procs") ||
+		    !can_write(base, "cgroup.subtree_control") || is_managers(base))
+			return false;
+		if (faccessat(AT_FDCWD, base, W_OK | X_OK, AT_EACCESS) == 0)
+			return true;
+	}
+}
+
+/* What a scope of this user's manager can have is what the manager was given. */
+static void resolve_scope(uid_t uid, const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
+{
+	char manager[PATH_MAX];
+	int n = snprintf(manager, sizeof(manager), "%s/user.slice/user-%u.slice/user@%u.service",
+			 v2->mount, (unsigned int)uid, (unsigned int)uid);
+
+	if (n <= 0 || (size_t)n >= sizeof(manager)) {
+		no_groups(ret, "the path of the control group hierarchy is too long");
+		return;
+	}
+	set_v2(ret, "", read_controllers(manager, "cgroup.controllers"), manager);
+	ret->needs_scope = true;
+}
+
+static void resolve_user(uid_t uid, const char *run_user_dir, const struct cm_host_cgroup_v2 *v2,
+			 struct cm_host_cgroup *ret)
+{
+	char base[PATH_MAX];
+
+	if (find_delegated(v2, base, sizeof(base))) {
+		uint32_t controllers =
+			read_controllers(base, has_processes(base) ? "cgroup.subtree_control"
+								   : "cgroup.controllers");
+
+		set_v2(ret, base, controllers, base);
+		return;
+	}
+	/* the second is the manager's own socket, there without a message bus too */
+	if (exists(run_user_dir, "bus") || exists(run_user_dir, "systemd/private"))
+		resolve_scope(uid, v2, ret);
+	else
+		no_groups(ret, "no systemd user session");
+}
+
+void cm_host_cgroup_resolve_v2(bool is_root, uid_t uid, const char *run_user_dir,
+			       const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
+{
+	if (is_root)
+		resolve_root(v2, ret);
+	else
+		resolve_user(uid, run_user_dir, v2, ret);
+}
+
+void cm_host_cgroup_resolve_v1(struct cm_host_cgroup *facts)
+{
+	char missing[96] = "";
+
+	for (size_t i = 0; i < CM_CG_N; i++) {
+		char *base = facts->v1_base[i];
+		size_t n = strlen(missing);
+
+		if (base[0] != '\0' && faccessat(AT_FDCWD, base, W_OK | X_OK, AT_EACCESS) == 0)
+			continue;
+		base[0] = '\0';
+		facts->controllers &= ~(1U << i);
+		snprintf(missing + n, sizeof(missing) - n, " %s", cm_host_cgroup_names[i]);
+	}
+	if (facts->controllers == 0)
+		no_groups(facts, "control groups (v1) cannot be written by this user");
+	else if (missing[0] != '\0')
+		snprintf(facts->reason, sizeof(facts->reason), "no writable v1 hierarchy for:%s",
+			 missing);
+}
+
+/* NULL when it cannot be read; errno tells. Caller frees. */
+static char *read_proc(const char *path)
+{
+	for (size_t size = TEXT_START; size <= TEXT_MAX; size *= 4) {
+		CM_AUTO_FREE char *text = cm_malloc(size);
+		ssize_t n;
+
+		if (!text)
+			return NULL;
+		n = cm_read_file_at(AT_FDCWD, path, text, size);
+		if (n >= 0)
+			return cm_ptr_take(&text);
+		errno = (int)-n;
+		if (n != -E2BIG)
+			return NULL;
+	}
+	return NULL;
+}
+
+void cm_host_cgroup_read(bool is_root, struct cm_host_cgroup *ret)
+{
+	CM_AUTO_FREE char *mountinfo = read_proc("/proc/self/mountinfo");
+	CM_AUTO_FREE char *self_cgroup = NULL;
+	struct cm_host_cgroup_v2 v2;
+	char run_user_dir[64];
+	uid_t uid = geteuid();
+
+	if (mountinfo)
+		self_cgroup = read_proc("/proc/self/cgroup");
+	if (!self_cgroup) {
+		no_groups(ret, "/proc/self/%s cannot be read (%s)",
+			  mountinfo ? "cgroup" : "mountinfo", strerror(errno));
+		return;
+	}
+	cm_host_cgroup_parse(mountinfo, self_cgroup, ret);
+	if (ret->kind == CM_CGROUP_V1) {
+		cm_host_cgroup_resolve_v1(ret);
+		return;
+	}
+	if (ret->kind == CM_CGROUP_NONE || !cm_host_cgroup_parse_v2(mountinfo, self_cgroup, &v2))
+		return;
+	snprintf(run_user_dir, sizeof(run_user_dir), "/run/user/%u", (unsigned int)uid);
+	cm_host_cgroup_resolve_v2(is_root, uid, run_user_dir, &v2, ret);
+}
