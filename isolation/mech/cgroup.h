@@ -26,19 +26,27 @@
 
 struct cm_cgroup {
 	enum cm_plan_cgroup kind;
+	/*
+	 * v2: set between cm_cgroup_init and cm_cgroup_make, the base to use in place of the plan's
+	 * (--cgroup-base: a scope that did not exist when the plan was made). Borrowed. NULL: none.
+	 */
+	const char *base;
 	/* O_PATH|O_DIRECTORY of the session's group; -1 where there is none. v2 uses [0]. */
 	int group_fd[CM_CG_N];
 	/* of the directory the group was made in, to remove it again */
 	int base_fd[CM_CG_N];
 	/* v1: O_WRONLY tasks */
 	int tasks_fd[CM_CG_N];
-	/* CM_CG_* of limits that are written and read back */
+	/* CM_CG_* (CM_CG_SWAP too) of limits that are written and read back */
 	uint32_t enforced;
 	uid_t init_kuid;
 	char name[160];
 };
 
-/* What init gets to start one exec in a leaf and to kill it. Close-on-exec. */
+/*
+ * What init gets to start one exec in a leaf and to kill it. Close-on-exec. Both -1 where there
+ * can be no leaf (no group, v1 without a freezer): then the exec's mark alone keeps its tree.
+ */
 struct cm_cgroup_leaf {
 	/* v2: directory for CLONE_INTO_CGROUP; v1: O_WRONLY tasks of the freezer leaf */
 	int join_fd;

@@ -130,6 +130,8 @@ enum cm_plan_cgroup {
 #define CM_CG_CPUACCT (1U << 5)
 #define CM_CG_BLKIO (1U << 6)
 #define CM_CG_N 7
+/* in sets of limits only (required, enforced): swap has no hierarchy of its own */
+#define CM_CG_SWAP (1U << 7)
 
 struct cm_plan_limits {
 	/* UINT64_MAX: none. Written to the session's group where the bit is in cgroup_required. */
