@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ceilings: a layer that can only tighten a spec.
+ *
+ * The layer is first read onto a spec of its own; then each key that it names is compared with
+ * the real one and the tighter value holds.  What is tighter is said here, a function a kind.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/spec/cpuset.h"
+#include "runtime/spec/format.h"
+#include "runtime/spec/merge.h"
+
+struct tighten {
+	struct cm_spec *spec;
+	struct cm_spec *ceiling;
+	const struct cm_key_info *info;
+	/* what the comparison found */
+	bool is_changed;
+	bool is_looser;
+};
+
+static int tighten_limit(struct tighten *t, struct cm_error *err)
+{
+	struct cm_limit *have = cm_key_field(t->info, t->spec);
+	const struct cm_limit *most = cm_key_field_const(t->info, t->ceiling);
+
+	(void)err;
+	t->is_looser = most->value > have->value;
+	if (most->value < have->value) {
+		have->value = most->value;
+		have->is_set = true;
+		have->is_optional = most->is_optional;
+		t->is_changed = true;
+	} else if (have->is_optional && !most->is_optional && most->value != CM_UNLIMITED) {
+		/* an optional limit may go unenforced, which would be above any ceiling */
+		have->is_optional = false;
+		have->is_set = true;
+		t->is_changed = true;
+	}
+	return CM_OK;
+}
+
+static int tighten_cpuset(struct tighten *t, struct cm_error *err)
+{
+	struct cm_limits *have = &t->spec->limits;
+	const struct cm_limits *most = &t->ceiling->limits;
+	CM_AUTO_BUF struct cm_buf text;
+	struct cm_cpuset mine;
+	struct cm_cpuset theirs;
+	int r = cm_cpuset_parse(most->cpuset, "'cpuset'", &theirs, err);
+
+	cm_buf_init(&text, 65536);
+	if (r == CM_OK && have->cpuset)
+		r = cm_cpuset_parse(have->cpuset, "--cpuset", &mine, err);
+	if (r != CM_OK)
+		return r;
+	if (!have->cpuset)
+		mine = theirs;
+	else if (!cm_cpuset_intersect(&mine, &theirs))
+		return cm_error_set(err, CM_E_DENIED, 0, "cpuset '%.100s' has nothing of '%.100s'",
+				    have->cpuset, most->cpuset);
+	cm_cpuset_format(&mine, &text);
+	if (cm_buf_status(&text) != CM_OK)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	t->is_changed = !have->cpuset || strcmp(have->cpuset, text.data) != 0 ||
+			(have->is_cpuset_optional && !most->is_cpuset_optional);
+	have->is_cpuset_optional =
+		most->is_cpuset_optional && (!have->cpuset || have->is_cpuset_optional);
+	free(have->cpuset);
+	have->cpuset = cm_buf_take(&text);
+	return CM_OK;
+}
+
+/* The one word of each key that is tighter than every other. */
+static unsigned int tightest_word(enum cm_key key)
+{
+	if (key == CM_KEY_NETWORK)
+		return CM_NETWORK_NONE;
+	if (key == CM_KEY_USER)
+		return CM_USER_USER;
+	if (key == CM_KEY_GIT)
+		return CM_GIT_PINNED;
+	return CM_LEVEL_FULL;
+}
+
+static int tighten_word(struct tighten *t, struct cm_error *err)
+{
+	unsigned int *have = cm_key_field(t->info, t->spec);
+	const unsigned int *most = cm_key_field_const(t->info, t->ceiling);
+	unsigned int tightest = tightest_word(t->info->key);
+
+	(void)err;
+	/* each key has two words, so the tightest decides */
+	t->is_changed = *most == tightest && *have != tightest;
+	t->is_looser = *most != tightest && *have == tightest;
+	if (t->is_changed)
+		*have = *most;
+	return CM_OK;
+}
+
+/* Only read-only is a switch that may be in a ceiling. */
+static int tighten_bool(struct tighten *t, struct cm_error *err)
+{
+	bool *have = cm_key_field(t->info, t->spec);
+	const bool *most = cm_key_field_const(t->info, t->ceiling);
+
+	(void)err;
+	t->is_changed = *most && !*have;
+	t->is_looser = !*most && *have;
+	if (*most)
+		*have = true;
+	return CM_OK;
+}
+
+static int tighten_one(struct tighten *t, struct cm_error *err)
+{
+	if (cm_key_is_limit(t->info))
+		return tighten_limit(t, err);
+	if (t->info->kind == CM_KIND_CPUSET)
+		return tighten_cpuset(t, err);
+	if (t->info->kind == CM_KIND_WORD)
+		return tighten_word(t, err);
+	return tighten_bool(t, err);
+}
+
+static int note_looser(struct cm_merge *m, const struct tighten *t,
+		       const struct cm_setting *setting)
+{
+	CM_AUTO_BUF struct cm_buf mine;
+	const struct cm_strv *of = m->origins ? &m->origins->of[t->info->key] : NULL;
+	const char *origin = of && of->n > 0 ? of->v[0] : "built in";
+
+	cm_buf_init(&mine, 4096);
+	cm_key_format(t->info, m->spec, 0, &mine);
+	return cm_strv_addf(&m->notes, "%s: '%s' cannot widen '%s' (%s) to '%s'; ignored",
+			    cm_setting_origin(setting), t->info->name, mine.data ? mine.data : "",
+			    origin, setting->value);
+}
+
+static int take_origin(struct cm_merge *m, const struct tighten *t,
+		       const struct cm_setting *setting)
+{
+	struct cm_strv *of;
+
+	if (!m->origins || !t->is_changed)
+		return CM_OK;
+	of = &m->origins->of[t->info->key];
+	cm_strv_clear(of);
+	return cm_strv_addf(of, "%s (ceiling)", cm_setting_origin(setting));
+}
+
+static int tighten_to(struct cm_merge *m, const struct cm_setting *setting, const char *base,
+		      bool is_repository, struct cm_error *err)
+{
+	struct cm_spec ceiling;
+	struct tighten t = {
+		.spec = m->spec,
+		.ceiling = &ceiling,
+		.info = cm_key_info(setting->key),
+	};
+	int r;
+
+	cm_spec_init(&ceiling);
+	r = cm_spec_apply(&ceiling, NULL, setting, base, m->caller, 0, err);
+	if (r == CM_OK) {
+		r = tighten_one(&t, err);
+		if (r != CM_OK)
+			cm_error_wrap(err, "%s", cm_setting_origin(setting));
+	}
+	if (r == CM_OK && is_repository && t.is_looser && note_looser(m, &t, setting) != CM_OK)
+		r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	if (r == CM_OK && take_origin(m, &t, setting) != CM_OK)
+		r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_spec_clear(&ceiling);
+	return r;
+}
+
+int cm_merge_ceiling(struct cm_merge *m, const struct cm_layer *ceiling, bool is_repository,
+		     struct cm_error *err)
+{
+	int r = CM_OK;
+
+	for (size_t i = 0; r == CM_OK && i < ceiling->n; i++) {
+		const struct cm_setting *setting = &ceiling->settings[i];
+		const struct cm_key_info *info = cm_key_info(setting->key);
+
+		if (info->flags & CM_KEYF_CEILING) {
+			r = tighten_to(m, setting, ceiling->base, is_repository, err);
+			continue;
+		}
+		/* a list has a setting an item: one note */
+		if (i > 0 && ceiling->settings[i - 1].key == setting->key)
+			continue;
+		if (cm_strv_addf(&m->notes, "%s: a repository cannot set '%s'; ignored",
+				 cm_setting_origin(setting), info->name) != CM_OK)
+			r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	}
+	return r;
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment and the configuration files; the only reader of either. */
+#include "runtime/spec/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/base/path.h"
+#include "runtime/base/text.h"
+
+/* what a file must be to be read */
+enum {
+	/* an absent file is empty */
+	READ_OPTIONAL = 1U << 0,
+	/* a regular file, so that opening cannot hang */
+	READ_REGULAR = 1U << 1,
+	/* no symbolic link: another may have made it */
+	READ_NO_LINK = 1U << 2,
+	/* the caller's own, or root's */
+	READ_OWN = 1U << 3,
+};
+
+static int no_memory(struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+/* A copy of the variable without blanks around it; NULL when unset or blank. */
+static int get_trimmed(const char *name, char **ret, struct cm_error *err)
+{
+	static const char blanks[] = " \t\r\n";
+	const char *value = secure_getenv(name);
+	size_t len;
+
+	if (!value)
+		return CM_OK;
+	value += strspn(value, blanks);
+	len = strlen(value);
+	while (len > 0 && strchr(blanks, value[len - 1]))
+		len--;
+	if (len == 0)
+		return CM_OK;
+	*ret = cm_asprintf("%.*s", (int)len, value);
+	return *ret ? CM_OK : no_memory(err);
+}
+
+/* The git token stays out, so that no pattern can pass it into a jail. */
+static int copy_environment(struct cm_strv *env, struct cm_error *err)
+{
+	for (char **variable = environ; variable && *variable; variable++) {
+		if (!strchr(*variable, '=') || cm_text_has_prefix(*variable, "CASEMATE_GIT_TOKEN="))
+			continue;
+		if (cm_strv_add(env, *variable) != CM_OK)
+			return no_memory(err);
+	}
+	return CM_OK;
+}
+
+static int read_home(struct cm_config *config, struct cm_error *err)
+{
+	const char *home = secure_getenv("HOME");
+
+	if (!home || home[0] != '/')
+		return CM_OK;
+	config->home = cm_path_clean(home);
+	return config->home || errno != ENOMEM ? CM_OK : no_memory(err);
+}
+
+static int find_user_file(struct cm_config *config, struct cm_error *err)
+{
+	const char *xdg = secure_getenv("XDG_CONFIG_HOME");
+	int r = get_trimmed("CASEMATE_CONFIG", &config->user_file, err);
+
+	if (r != CM_OK)
+		return r;
+	config->is_user_file_named = config->user_file != NULL;
+	if (config->is_user_file_named)
+		return CM_OK;
+	/* a relative one is to be ignored, by the XDG specification */
+	if (xdg && xdg[0] == '/')
+		config->user_file = cm_asprintf("%s/casemate/config.json", xdg);
+	else if (config->home)
+		config->user_file = cm_asprintf("%s/.config/casemate/config.json", config->home);
+	else
+		return CM_OK;
+	return config->user_file ? CM_OK : no_memory(err);
+}
+
+/* The first of the two that is set is the root; files are below it, flags above. */
+static int read_root(struct cm_config *config, struct cm_error *err)
+{
+	static const char *const names[] = { "CASEMATE_ROOT", "MASTRACODE_LOCAL_SANDBOX_ROOT" };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
+		CM_AUTO_FREE char *root = NULL;
+		int r = get_trimmed(names[i], &root, err);
+
+		if (r != CM_OK)
+			return r;
+		if (root)
+			return cm_layer_add(&config->environment, CM_KEY_ROOT, root, names[i], NULL,
+					    err);
+	}
+	return CM_OK;
+}
+
+/*
+ * Factory's rule: exactly "local" chooses, and any other word is no choice. Ours is checked in
+ * cm_config_resolve, since going on locally after being asked for something else would be a
+ * silent move.
+ */
+static int read_provider(struct cm_config *config, struct cm_error *err)
+{
+	int r = get_trimmed("CASEMATE_PROVIDER", &config->provider, err);
+
+	if (r != CM_OK || config->provider)
+		return r;
+	r = get_trimmed("FACTORY_SANDBOX_PROVIDER", &config->provider, err);
+	if (r == CM_OK && config->provider && strcmp(config->provider, "local") != 0) {
+		free(config->provider);
+		config->provider = NULL;
+	}
+	return r;
+}
+
+int cm_config_init(struct cm_config *ret, struct cm_error *err)
+{
+	struct cm_config config = { .system_file = CM_CONFIG_SYSTEM_FILE };
+	const char *no_colour = secure_getenv("NO_COLOR");
+	int r = copy_environment(&config.env, err);
+
+	config.has_no_colour = no_colour && no_colour[0] != '\0';
+	/* whoever needs it says so; `version` does not */
+	config.cwd = getcwd(NULL, 0);
+	if (r == CM_OK)
+		r = read_home(&config, err);
+	if (r == CM_OK)
+		r = find_user_file(&config, err);
+	if (r == CM_OK)
+		r = read_root(&config, err);
+	if (r == CM_OK)
+		r = read_provider(&config, err);
+	if (r == CM_OK)
+		r = get_trimmed("CASEMATE_PROFILE", &config.profile, err);
+	if (r == CM_OK)
+		r = get_trimmed("CASEMATE_GIT_TOKEN", &config.git_token, err);
+	if (r != CM_OK) {
+		cm_config_clear(&config);
+		return r;
+	}
+	*ret = config;
+	return CM_OK;
+}
+
+void cm_config_clear(struct cm_config *config)
+{
+	cm_strv_clear(&config->env);
+	free(config->cwd);
+	free(config->home);
+	free(config->user_file);
+	free(config->profile);
+	free(config->provider);
+	free(config->git_token);
+	cm_layer_clear(&config->environment);
+	cm_file_clear(&config->system);
+	cm_file_clear(&config->user);
+	*config = (struct cm_config){ 0 };
+}
+
+static int check_type(const struct stat *st, const char *path, unsigned int flags,
+		      struct cm_error *err)
+{
+	int r;
+
+	if (S_ISDIR(st->st_mode) || ((flags & READ_REGULAR) && !S_ISREG(st->st_mode))) {
+		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
+		cm_error_hint(err, "remove it, or put a file of JSON there");
+		return r;
+	}
+	if (!(flags & READ_OWN))
+		return CM_OK;
+	if (st->st_uid != 0 && st->st_uid != geteuid()) {
+		r = cm_error_set(err, CM_E_DENIED, 0, "'%s' belongs to another user (uid %u)", path,
+				 (unsigned int)st->st_uid);
+		cm_error_hint(err, "set HOME to your own home directory; "
+				   "under sudo use sudo -H");
+		return r;
+	}
+	if (st->st_mode & S_IWOTH) {
+		r = cm_error_set(err, CM_E_DENIED, 0, "'%s' is writable by everyone", path);
+		cm_error_hint(err, "chmod o-w '%s'", path);
+		return r;
+	}
+	return CM_OK;
+}
+
+static int open_failed(const char *path, int error, struct cm_error *err)
+{
+	int r;
+
+	if (error == ELOOP) {
+		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
+		cm_error_hint(err, "remove it, or put a file of JSON there");
+		return r;
+	}
+	r = cm_error_set(err, error == ENOENT ? CM_E_NOT_FOUND : CM_E_SYS, error,
+			 "cannot open '%s'", path);
+	cm_error_hint(err, "check the path and its permissions");
+	return r;
+}
+
+static int too_large(const char *path, struct cm_error *err)
+{
+	int r = cm_error_set(err, CM_E_LIMIT, 0, "'%s' is larger than %lu bytes", path,
+			     CM_JSON_MAX_BYTES);
+
+	cm_error_hint(err, "a file of settings is much smaller; is it the right one?");
+	return r;
+}
+
+/* *ret_text stays NULL when the file is optional and absent. */
+static int read_file(const char *path, unsigned int flags, char **ret_text, size_t *ret_len,
+		     struct cm_error *err)
+{
+	CM_AUTO_FREE char *text = NULL;
+	CM_AUTO_FD int fd = -1;
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (flags & READ_REGULAR ? O_NONBLOCK : 0) |
+				(flags & READ_NO_LINK ? O_NOFOLLOW : 0));
+	if (fd < 0 && (flags & READ_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
+		return CM_OK;
+	if (fd < 0)
+		return open_failed(path, errno, err);
+	if (fstat(fd, &st) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot look at '%s'", path);
+	r = check_type(&st, path, flags, err);
+	if (r != CM_OK)
+		return r;
+	text = cm_malloc(CM_JSON_MAX_BYTES + 1);
+	if (!text)
+		return no_memory(err);
+	n = cm_read_all(fd, text, CM_JSON_MAX_BYTES);
+	if (n == -E2BIG)
+		return too_large(path, err);
+	if (n < 0)
+		return cm_error_set(err, CM_E_SYS, (int)-n, "cannot read '%s'", path);
+	text[n] = '\0';
+	*ret_text = cm_ptr_take(&text);
+	*ret_len = (size_t)n;
+	return CM_OK;
+}
+
+/* The directory that the file is in, absolute. */
+static char *directory_of(const char *path, const char *cwd)
+{
+	char *absolute = cm_path_join(cwd ? cwd : "/", path);
+	char *slash = absolute ? strrchr(absolute, '/') : NULL;
+
+	if (slash == absolute && slash)
+		slash[1] = '\0';
+	else if (slash)
+		*slash = '\0';
+	return absolute;
+}
+
+static int read_settings(const char *path, const char *cwd, unsigned int flags,
+			 unsigned int allowed, struct cm_file *ret, struct cm_error *err)
+{
+	CM_AUTO_FREE char *text = NULL;
+	CM_AUTO_FREE char *base = NULL;
+	size_t len = 0;
+	int r = read_file(path, flags, &text, &len, err);
+
+	if (r != CM_OK || !text)
+		return r;
+	base = directory_of(path, cwd);
+	if (!base)
+		return no_memory(err);
+	return cm_file_parse(text, len, path, base, allowed, ret, err);
+}
+
+int cm_config_load_files(struct cm_config *config, struct cm_error *err)
+{
+	unsigned int optional = config->is_user_file_named ? 0 : READ_OPTIONAL;
+	int r;
+
+	if (config->are_files_loaded)
+		return CM_OK;
+	r = read_settings(config->system_file, config->cwd, READ_OPTIONAL | READ_REGULAR,
+			  CM_FILE_PROFILES | CM_FILE_CEILING, &config->system, err);
+	if (r == CM_OK && config->user_file) {
+		r = read_settings(config->user_file, config->cwd,
+				  optional | READ_REGULAR | READ_OWN, CM_FILE_PROFILES,
+				  &config->user, err);
+		if (r == CM_E_NOT_FOUND)
+			cm_error_wrap(err, "CASEMATE_CONFIG");
+	}
+	if (r == CM_OK) {
+		config->are_files_loaded = true;
+		return CM_OK;
+	}
+	cm_file_clear(&config->system);
+	cm_file_clear(&config->user);
+	return r;
+}
+
+static const struct cm_layer *find_profile(const struct cm_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->n_profiles; i++) {
+		if (strcmp(file->profiles[i].name, name) == 0)
+			return &file->profiles[i].layer;
+	}
+	return NULL;
+}
+
+static void list_profiles(const struct cm_file *file, struct cm_buf *out)
+{
+	for (size_t i = 0; i < file->n_profiles; i++)
+		cm_buf_printf(out, "%s%s", out->len ? ", " : "", file->profiles[i].name);
+}
+
+static int no_profile(const struct cm_config *config, const char *name, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf known;
+	int r = cm_error_set(err, CM_E_NOT_FOUND, 0, "profile '%.140s' not found", name);
+
+	cm_buf_init(&known, CM_ERROR_HINT_SIZE);
+	list_profiles(&config->system, &known);
+	list_profiles(&config->user, &known);
+	if (known.len > 0)
+		cm_error_hint(err, "there are: %s", known.data);
+	else
+		cm_error_hint(err,
+			      "none is defined; write \"profiles\": { \"%.100s\": { ... } } in "
+			      "'%.200s'",
+			      name, config->user_file ? config->user_file : config->system_file);
+	return r;
+}
+
+static int merge_profile(struct cm_config *config, const struct cm_layer *flags, struct cm_merge *m,
+			 struct cm_error *err)
+{
+	const struct cm_setting *asked = cm_layer_find(flags, CM_KEY_PROFILE);
+	const char *name = asked ? asked->value : config->profile;
+	const struct cm_layer *of_system;
+	const struct cm_layer *of_user;
+	int r = CM_OK;
+
+	if (!name)
+		return CM_OK;
+	of_system = find_profile(&config->system, name);
+	of_user = find_profile(&config->user, name);
+	if (!of_system && !of_user)
+		return no_profile(config, name, err);
+	if (of_system)
+		r = cm_merge_layer(m, of_system, err);
+	if (r == CM_OK && of_user)
+		r = cm_merge_layer(m, of_user, err);
+	return r;
+}
+
+static int merge_policies(struct cm_config *config, const struct cm_layer *flags,
+			  struct cm_merge *m, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	for (size_t i = 0; r == CM_OK && i < flags->n; i++) {
+		CM_AUTO_FILE struct cm_file file = { 0 };
+
+		if (flags->settings[i].key != CM_KEY_POLICY)
+			continue;
+		r = read_settings(flags->settings[i].value, config->cwd, 0, 0, &file, err);
+		if (r == CM_OK)
+			r = cm_merge_layer(m, &file.keys, err);
+	}
+	return r;
+}
+
+static int read_env_file(const char *path, struct cm_layer *ret, struct cm_error *err)
+{
+	CM_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	int r = read_file(path, 0, &text, &len, err);
+
+	return r == CM_OK ? cm_env_file_parse(text, len, path, ret, err) : r;
+}
+
+/* The flags with each --env-file replaced by its lines, at its place. */
+static int merge_flags(const struct cm_layer *flags, struct cm_merge *m, struct cm_error *err)
+{
+	CM_AUTO_LAYER struct cm_layer all = { 0 };
+	int r = CM_OK;
+
+	for (size_t i = 0; r == CM_OK && i < flags->n; i++) {
+		const struct cm_setting *s = &flags->settings[i];
+
+		if (s->key == CM_KEY_ENV_FILE)
+			r = read_env_file(s->value, &all, err);
+		else
+			r = cm_layer_add(&all, s->key, s->value, s->what, s->place, err);
+	}
+	if (r == CM_OK && cm_strv_copy(&all.argv, &flags->argv) != CM_OK)
+		r = no_memory(err);
+	return r == CM_OK ? cm_merge_layer(m, &all, err) : r;
+}
+
+static int check_provider(const struct cm_config *config, struct cm_error *err)
+{
+	int r;
+
+	if (!config->provider || strcmp(config->provider, "local") == 0)
+		return CM_OK;
+	r = cm_error_set(err, CM_E_UNSUPPORTED, 0, "provider '%.100s' is not supported yet",
+			 config->provider);
+	cm_error_hint(err, "unset CASEMATE_PROVIDER, or set it to local");
+	return r;
+}
+
+static int check_cwd(const struct cm_config *config, struct cm_error *err)
+{
+	int r;
+
+	if (config->cwd && config->cwd[0] == '/')
+		return CM_OK;
+	r = cm_error_set(err, CM_E_NOT_FOUND, 0, "the current directory does not exist any more");
+	cm_error_hint(err, "cd into a directory that does");
+	return r;
+}
+
+int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, struct cm_merge *m,
+		      struct cm_error *err)
+{
+	const struct cm_caller caller = {
+		.cwd = config->cwd,
+		.home = config->home,
+		.env = &config->env,
+	};
+	int r = check_provider(config, err);
+
+	m->caller = &caller;
+	if (r == CM_OK)
+		r = check_cwd(config, err);
+	if (r == CM_OK)
+		r = cm_config_load_files(config, err);
+	if (r == CM_OK)
+		r = cm_merge_layer(m, &config->system.keys, err);
+	if (r == CM_OK)
+		r = cm_merge_layer(m, &config->user.keys, err);
+	if (r == CM_OK)
+		r = merge_profile(config, flags, m, err);
+	if (r == CM_OK)
+		r = merge_policies(config, flags, m, err);
+	if (r == CM_OK)
+		r = cm_merge_layer(m, &config->environment, err);
+	if (r == CM_OK)
+		r = merge_flags(flags, m, err);
+	if (r == CM_OK)
+		r = cm_merge_check(m, err);
+	if (r == CM_OK)
+		r = cm_merge_ceiling(m, &config->system.ceiling, false, err);
+	if (r == CM_OK)
+		cm_merge_finish(m);
+	m->caller = NULL;
+	return r;
+}
+
+int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err)
+{
+	/* no path of the file's is used, so nothing of the caller is needed */
+	static const struct cm_strv no_env;
+	static const struct cm_caller nobody = { .cwd = "/", .home = NULL, .env = &no_env };
+	CM_AUTO_FILE struct cm_file file = { 0 };
+	CM_AUTO_FREE char *path = cm_path_join(dir, CM_CONFIG_REPOSITORY_FILE);
+	const struct cm_caller *caller = m->caller;
+	int r;
+
+	if (!path)
+		return no_memory(err);
+	r = read_settings(path, "/", READ_OPTIONAL | READ_REGULAR | READ_NO_LINK, 0, &file, err);
+	if (r != CM_OK)
+		return r;
+	m->caller = &nobody;
+	r = cm_merge_ceiling(m, &file.keys, true, err);
+	m->caller = caller;
+	if (r == CM_OK)
+		cm_merge_finish(m);
+	return r;
+}
+
+char *cm_config_project_dir(const char *cwd)
+{
+	char *dir = cm_strdup(cwd);
+
+	while (dir) {
+		CM_AUTO_FREE char *git = cm_path_join(dir, ".git");
+		struct stat st;
+		char *slash;
+
+		/* a directory, or a file in a linked work tree; only its existence counts */
+		if (git && lstat(git, &st) == 0)
+			return dir;
+		slash = strrchr(dir, '/');
+		if (!slash || slash == dir)
+			break;
+		*slash = '\0';
+	}
+	free(dir);
+	return cm_strdup(cwd);
+}
+
+int cm_config_check(struct cm_config *config, const char *path, struct cm_error *err)
+{
+	CM_AUTO_FILE struct cm_file file = { 0 };
+	const char *base = strrchr(path, '/');
+	bool is_repository = strcmp(base ? base + 1 : path, CM_CONFIG_REPOSITORY_FILE) == 0;
+
+	return read_settings(path, config->cwd, 0,
+			     is_repository ? 0 : CM_FILE_PROFILES | CM_FILE_CEILING, &file, err);
+}

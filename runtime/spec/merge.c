@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers onto a spec, and what must hold when all are in place. */
+#include "runtime/spec/merge.h"
+
+#include <string.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/text.h"
+
+#define SHELL_PATH "/bin/sh"
+
+void cm_origins_clear(struct cm_origins *origins)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(origins->of); i++)
+		cm_strv_clear(&origins->of[i]);
+}
+
+void cm_merge_clear(struct cm_merge *m)
+{
+	cm_strv_clear(&m->notes);
+}
+
+/* Across layers the later of the two wins; in one nobody can say which was meant. */
+static int check_layer(const struct cm_layer *layer, struct cm_error *err)
+{
+	const struct cm_setting *workspace = cm_layer_find(layer, CM_KEY_WORKSPACE);
+	const struct cm_setting *repo = cm_layer_find(layer, CM_KEY_REPO);
+	int r;
+
+	if (!workspace || !repo)
+		return CM_OK;
+	r = cm_error_set(err, CM_E_INVALID, 0, "%s and %s contradict each other", workspace->what,
+			 repo->what);
+	cm_error_hint(err, "--workspace works on a tree as it is, --repo on a new checkout");
+	if (repo->place)
+		cm_error_wrap(err, "%s", repo->place);
+	return r;
+}
+
+static int set_command(struct cm_spec *spec, const struct cm_layer *layer, struct cm_error *err)
+{
+	const struct cm_setting *text = cm_layer_find(layer, CM_KEY_COMMAND);
+	int r;
+
+	if (!text && layer->argv.n == 0)
+		return CM_OK;
+	if (text && layer->argv.n > 0) {
+		r = cm_error_set(err, CM_E_INVALID, 0, "-c and the command '%.100s' contradict",
+				 layer->argv.v[0]);
+		cm_error_hint(err, "put all of it into -c's text, in quotes");
+		return r;
+	}
+	cm_strv_clear(&spec->argv);
+	if (!text)
+		r = cm_strv_copy(&spec->argv, &layer->argv);
+	else if (cm_strv_add(&spec->argv, SHELL_PATH) != CM_OK ||
+		 cm_strv_add(&spec->argv, "-c") != CM_OK ||
+		 cm_strv_add(&spec->argv, text->value) != CM_OK)
+		r = CM_E_NOMEM;
+	else
+		r = CM_OK;
+	return r == CM_OK ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+int cm_merge_layer(struct cm_merge *m, const struct cm_layer *layer, struct cm_error *err)
+{
+	size_t n_volumes = m->spec->n_volumes;
+	int r = check_layer(layer, err);
+
+	for (size_t i = 0; r == CM_OK && i < layer->n; i++)
+		r = cm_spec_apply(m->spec, m->origins, &layer->settings[i], layer->base, m->caller,
+				  n_volumes, err);
+	return r == CM_OK ? set_command(m->spec, layer, err) : r;
+}
+
+/* "--ref", or "'ref' (FILE:LINE)" when a file says it. */
+static void describe(const struct cm_merge *m, enum cm_key key, struct cm_buf *out)
+{
+	const struct cm_strv *of = m->origins ? &m->origins->of[key] : NULL;
+	const char *origin = of && of->n > 0 ? of->v[0] : NULL;
+
+	if (!origin || cm_text_has_prefix(origin, "--"))
+		cm_buf_printf(out, "--%s", cm_key_info(key)->name);
+	else
+		cm_buf_printf(out, "'%s' (%s)", cm_key_info(key)->name, origin);
+}
+
+static int contradiction(const struct cm_merge *m, enum cm_key key, const char *text,
+			 const char *hint, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf who;
+	int r;
+
+	cm_buf_init(&who, CM_ERROR_MSG_SIZE);
+	describe(m, key, &who);
+	r = cm_error_set(err, CM_E_INVALID, 0, "%s %s",
+			 who.data ? who.data : cm_key_info(key)->name, text);
+	cm_error_hint(err, "%s", hint);
+	return r;
+}
+
+int cm_merge_check(struct cm_merge *m, struct cm_error *err)
+{
+	const struct cm_spec *spec = m->spec;
+
+	if (spec->ref && spec->workspace_kind != CM_WORKSPACE_REPO)
+		return contradiction(m, CM_KEY_REF, "needs --repo",
+				     "name the repository with --repo URL", err);
+	if (spec->setup.n > 0 && spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id)
+		return contradiction(m, CM_KEY_SETUP, "needs --repo or --session",
+				     "without them put the setup into the command: -c 'npm ci && "
+				     "npm test'",
+				     err);
+	if (spec->is_json && spec->tty == CM_YES)
+		return contradiction(m, CM_KEY_JSON, "and a terminal (--tty) contradict each other",
+				     "--result FILE gives the same object beside live output", err);
+	return CM_OK;
+}
+
+void cm_merge_finish(struct cm_merge *m)
+{
+	struct cm_spec *spec = m->spec;
+
+	if (spec->is_read_only) {
+		spec->is_workspace_read_only = true;
+		for (size_t i = 0; i < spec->n_volumes; i++)
+			spec->volumes[i].is_read_only = true;
+	}
+	/* a memory limit that swap gets around is none; not named, so not worth a refusal */
+	if (!spec->limits.swap.is_set) {
+		spec->limits.swap.value = spec->limits.memory.is_set ? 0 : CM_UNLIMITED;
+		spec->limits.swap.is_optional = true;
+	}
+}
