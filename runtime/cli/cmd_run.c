@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* casemate run: from the command line and the configuration to a spec. */
+#include "runtime/base/fd.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/run.h"
+
+int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_spec spec;
+	int status;
+
+	if (cm_request_read(cli, argc - 1, argv + 1, &spec, NULL, &err) != CM_OK)
+		return cm_cli_fail(cli, &err);
+	if (spec.argv.n > 0) {
+		status = cm_cli_run(&spec, cli);
+	} else {
+		cm_error_set(&err, CM_E_INVALID, 0, "no command given");
+		cm_error_hint(&err, "write casemate run [OPTION...] -- COMMAND [ARG...], "
+				    "or -c TEXT");
+		status = cm_cli_fail(cli, &err);
+	}
+	cm_spec_clear(&spec);
+	return status;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands. */
+#include "runtime/cli/commands.h"
+
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+const struct cm_command cm_commands[] = {
+	{
+		.name = "run",
+		.aliases = "",
+		.run = cm_cmd_run,
+		.usage = "[OPTION...] [--] COMMAND [ARG...]",
+		.summary = "run a command in a jail",
+		.details =
+			"Standard input, output and error are the command's. The exit status is the\n"
+			"command's own; 124: timeout; 125: casemate failed and the command did not\n"
+			"start; 126, 127: it cannot be executed, was not found; 128+N: signal N.\n",
+		.has_keys = true,
+	},
+	{
+		.name = "ls",
+		.aliases = "ps list",
+		.run = cm_cmd_ls,
+		.usage = "[--json] [-q]",
+		.summary = "list sessions",
+		.details = "      --root DIR             session root\n"
+			   "      --json                 a JSON list\n"
+			   "  -q, --quiet                ids only\n",
+	},
+	{
+		.name = "inspect",
+		.aliases = "",
+		.run = cm_cmd_inspect,
+		.usage = "[--plan] ID",
+		.summary = "show a session as JSON: settings, state, what enforces each limit",
+		.details = "      --root DIR             session root\n"
+			   "      --json                 the same; JSON is all there is\n"
+			   "      --plan                 the plan of the last start, as text\n",
+	},
+	{
+		.name = "stop",
+		.aliases = "",
+		.run = cm_cmd_stop,
+		.usage = "ID...",
+		.summary = "end a session's processes and keep its files",
+		.details = "      --root DIR             session root\n",
+	},
+	{
+		.name = "rm",
+		.aliases = "destroy",
+		.run = cm_cmd_rm,
+		.usage = "[--files] ID...",
+		.summary = "end a session and forget it",
+		.details = "      --root DIR             session root\n"
+			   "      --files                remove its session directory too\n",
+	},
+	{
+		.name = "doctor",
+		.aliases = "",
+		.run = cm_cmd_doctor,
+		.usage = "[--json]",
+		.summary = "say what this host can isolate, and what to do about the rest",
+		.details = "      --json                 a JSON object\n",
+	},
+	{
+		.name = "config",
+		.aliases = "",
+		.run = cm_cmd_config,
+		.usage = "show [--origin] [--json] [OPTION...] | check FILE... | schema",
+		.summary = "show the effective configuration, or check a file",
+		.details =
+			"show prints each key that has a value, as 'casemate run' with the same options\n"
+			"would have it; --origin adds where the value comes from.\n"
+			"check reads a configuration file, a policy or a .casemate.json.\n"
+			"schema prints the JSON schema of such files.\n",
+	},
+	{
+		.name = "help",
+		.aliases = "",
+		.run = cm_cmd_help,
+		.usage = "[COMMAND]",
+		.summary = "print help",
+	},
+	{
+		.name = "version",
+		.aliases = "",
+		.run = cm_cmd_version,
+		.usage = "[--json]",
+		.summary = "print the version",
+		.details = "      --json                 a JSON object\n",
+	},
+	{ .name = NULL },
+};
+
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	while (*list != '\0') {
+		size_t word_len = strcspn(list, " ");
+
+		if (word_len == len && memcmp(list, name, len) == 0)
+			return true;
+		list += word_len;
+		list += strspn(list, " ");
+	}
+	return false;
+}
+
+const struct cm_command *cm_command_find(const char *name)
+{
+	for (const struct cm_command *command = cm_commands; command->name; command++) {
+		if (strcmp(command->name, name) == 0 || is_listed(command->aliases, name))
+			return command;
+	}
+	return NULL;
+}
+
+/* Commands of docker and of our own plans that people will type. */
+static const struct {
+	const char *name;
+	const char *hint;
+} foreign_commands[] = {
+	{ "exec", "'casemate run --session ID -- COMMAND' runs in a session that exists" },
+	{ "shell", "'casemate run --session ID -it -- bash'" },
+	{ "start", "'casemate run --session ID -- true' makes a session and starts it" },
+	{ "create", "'casemate run --session ID -- true' makes a session and starts it" },
+	{ "kill", "'casemate stop ID'" },
+	{ "logs", "redirect the output of 'casemate run'" },
+	{ "pull", "there are no images; --rootfs DIR takes another root file system" },
+	{ "build", "there are no images; --rootfs DIR takes another root file system" },
+	{ "images", "there are no images; --rootfs DIR takes another root file system" },
+	{ "info", "'casemate doctor' says what this host can isolate" },
+};
+
+int cm_command_unknown(const char *name, struct cm_error *err)
+{
+	unsigned int best = strlen(name) < 4 ? 2 : 3;
+	const char *near = NULL;
+	int r;
+
+	if (name[0] == '-') {
+		r = cm_error_set(err, CM_E_INVALID, 0, "option '%.100s' before the command", name);
+		cm_error_hint(err,
+			      "write casemate COMMAND [OPTION...], for example casemate run %.100s",
+			      name);
+		return r;
+	}
+	r = cm_error_set(err, CM_E_INVALID, 0, "unknown command '%.100s'", name);
+	for (size_t i = 0; i < sizeof(foreign_commands) / sizeof(foreign_commands[0]); i++) {
+		if (strcmp(foreign_commands[i].name, name) == 0) {
+			cm_error_hint(err, "%s", foreign_commands[i].hint);
+			return r;
+		}
+	}
+	for (const struct cm_command *command = cm_commands; command->name; command++) {
+		unsigned int distance = cm_text_distance(name, command->name, best);
+
+		if (distance < best) {
+			best = distance;
+			near = command->name;
+		}
+	}
+	if (near)
+		cm_error_hint(err, "did you mean '%s'?", near);
+	else
+		cm_error_hint(err,
+			      "'casemate help' lists the commands; "
+			      "'casemate run -- %.100s' runs it in a jail",
+			      name);
+	return r;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command line, files and ceilings into a spec. */
+#include "runtime/cli/request.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/spec/spec_flags.h"
+
+/* The tree's own file, where the tree is known before anything is made. */
+static int apply_repository(struct cm_cli *cli, struct cm_merge *m, struct cm_error *err)
+{
+	const struct cm_spec *spec = m->spec;
+	CM_AUTO_FREE char *project = NULL;
+
+	if (spec->workspace_kind == CM_WORKSPACE_DIR)
+		return cm_config_repository(spec->workspace, m, err);
+	if (spec->workspace_kind != CM_WORKSPACE_DEFAULT || spec->session_id)
+		return CM_OK;
+	project = cm_config_project_dir(cli->config.cwd);
+	if (!project)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return cm_config_repository(project, m, err);
+}
+
+static int resolve(struct cm_cli *cli, int argc, char *const *argv, struct cm_merge *m,
+		   struct cm_error *err)
+{
+	CM_AUTO_LAYER struct cm_layer flags = { 0 };
+	int failure_exit;
+	int r = cm_flags_parse(argc, argv, &flags, err);
+
+	/* asked first, so that a script learns of any failure by the status that it chose */
+	failure_exit = cm_flags_failure_exit(argc, argv);
+	if (failure_exit >= 0)
+		cli->failure_exit = failure_exit;
+	if (r == CM_OK)
+		r = cm_config_resolve(&cli->config, &flags, m, err);
+	if (r == CM_OK)
+		r = apply_repository(cli, m, err);
+	return r;
+}
+
+int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
+		    struct cm_origins *ret_origins, struct cm_error *err)
+{
+	struct cm_spec spec;
+	struct cm_merge m = { .spec = &spec, .origins = ret_origins };
+	CM_AUTO_ORIGINS struct cm_origins own = { 0 };
+	int r;
+
+	/* contradictions and notes name where a value came from, so origins are always kept */
+	if (!m.origins)
+		m.origins = &own;
+	cm_spec_init(&spec);
+	r = resolve(cli, argc, argv, &m, err);
+	if (r == CM_OK) {
+		cli->is_quiet = spec.is_quiet;
+		cli->is_verbose = spec.is_verbose;
+		if (spec.failure_exit >= 0)
+			cli->failure_exit = spec.failure_exit;
+		for (size_t i = 0; i < m.notes.n; i++)
+			cm_cli_note(cli, "%s", m.notes.v[i]);
+		*ret = spec;
+	} else {
+		cm_spec_clear(&spec);
+	}
+	cm_merge_clear(&m);
+	return r;
+}

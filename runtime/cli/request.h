@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command line with keys, and the configuration, as one spec. */
+#ifndef CM_RUNTIME_CLI_REQUEST_H
+#define CM_RUNTIME_CLI_REQUEST_H
+
+#include "runtime/cli/cli.h"
+
+/*
+ * argv holds what follows the command's name. Files are read, the ceilings applied, notes printed;
+ * cli takes over quiet, verbose and the exit status of failures, the last also when this fails.
+ * *ret needs no initialisation and is the caller's on success only; ret_origins may be NULL.
+ */
+int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
+		    struct cm_origins *ret_origins, struct cm_error *err);
+
+#endif
