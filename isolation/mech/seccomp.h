@@ -36,11 +36,13 @@ int cm_seccomp_load(const struct cm_seccomp_profile *profile);
 /* One row of the table, for `explain` and the tests. */
 struct cm_seccomp_row {
 	const char *syscall;
-	/* "allow", "errno", "args" */
+	/* "allow", "errno", "args": of args, error 0 is allowed and else refused by an argument */
 	const char *action;
 	/* of a refusal, else 0 */
 	int error;
 	const char *reason;
+	/* bits 1U << enum cm_plan_seccomp: the profiles that have this row */
+	unsigned int profiles;
 };
 const struct cm_seccomp_row *cm_seccomp_rows(size_t *ret_n);
 

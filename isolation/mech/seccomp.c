@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System-call filters: the programs of this machine, and how they are loaded. */
+#include "isolation/mech/seccomp.h"
+
+#include <asm/unistd.h>
+#include <errno.h>
+#include <linux/seccomp.h>
+
+#include "isolation/mech/raw_syscall.h"
+
+/* made at build time: MACHINE_PROFILE_allow[] and _args[] */
+#include "isolation/mech/seccomp_programs.h"
+
+#if defined(__x86_64__)
+#define MACHINE(array) x86_64_##array
+#elif defined(__aarch64__)
+#define MACHINE(array) aarch64_##array
+#endif
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_] = {
+	[CM_SECCOMP_DEFAULT] = {
+		.name = "default",
+		.allow = { MACHINE(default_allow), COUNT(MACHINE(default_allow)) },
+		.args = { MACHINE(default_args), COUNT(MACHINE(default_args)) },
+	},
+	[CM_SECCOMP_STRICT] = {
+		.name = "strict",
+		.allow = { MACHINE(strict_allow), COUNT(MACHINE(strict_allow)) },
+		.args = { MACHINE(strict_args), COUNT(MACHINE(strict_args)) },
+	},
+};
+
+const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp profile)
+{
+	/* the number comes out of a plan, so from another process */
+	if (profile < CM_SECCOMP_DEFAULT || profile >= CM_SECCOMP_COUNT_)
+		return NULL;
+	return &profiles[profile];
+}
+
+static int load(const struct cm_seccomp_program *program)
+{
+	struct sock_fprog prog = {
+		.len = program->n,
+		/* the kernel's structure lacks the const that the kernel keeps to */
+		.filter = (struct sock_filter *)(uintptr_t)program->insns,
+	};
+
+	return (int)cm_raw_syscall3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, cm_raw_ptr(&prog));
+}
+
+int cm_seccomp_load(const struct cm_seccomp_profile *profile)
+{
+	/* of two equal refusals the kernel gives the later program's, so the precise one is later */
+	int r = load(&profile->allow);
+
+	return r < 0 ? r : load(&profile->args);
+}
+
+#define DEFAULT (1U << CM_SECCOMP_DEFAULT)
+#define STRICT (1U << CM_SECCOMP_STRICT)
+#define BOTH (DEFAULT | STRICT)
+#define SC_PLAIN(call, why) { #call, "allow", 0, why, BOTH },
+#define SC_ALLOW(call, nr, who, why) { #call, "allow", 0, why, who },
+#define SC_ALLOW_IF(call, nr, rule, who, why) { #call, "args", 0, why, who },
+#define SC_ERRNO(call, nr, err, who, why) { #call, "errno", err, why, who },
+#define SC_ARGS(call, nr, err, rule, who, why) { #call, "args", err, why, who },
+
+static const struct cm_seccomp_row rows[] = {
+#include "isolation/mech/seccomp.def"
+};
+
+const struct cm_seccomp_row *cm_seccomp_rows(size_t *ret_n)
+{
+	*ret_n = sizeof(rows) / sizeof(rows[0]);
+	return rows;
+}
