@@ -17,6 +17,9 @@ void cm_tree_facts_clear(struct cm_tree_facts *facts);
 /* Host paths that a mount must neither contain nor be contained in (hardening 9). */
 struct cm_refusals {
 	struct cm_nodes nodes;
+	/* the first n_trees are refused with all that is below them, the others only themselves:
+	 * homes, and each directory that contains something refused */
+	size_t n_trees;
 };
 /* private_dirs: state, runtime, cache directories and the session root. */
 int cm_refusals_read(const struct cm_host *host, const struct cm_strv *caller_env,
@@ -39,8 +42,9 @@ int cm_refusals_check(const struct cm_refusals *refusals, const char *path, cons
 int cm_workspace_facts_read(const struct cm_spec *spec, const char *dir, const char *cwd,
 			    struct cm_workspace_facts *ret, struct cm_error *err);
 void cm_workspace_facts_clear(struct cm_workspace_facts *facts);
-/* One file or directory by its real path. CM_E_NOT_FOUND when absent. */
+/* One file or directory; ret->path is its real path. CM_E_NOT_FOUND when absent. */
 int cm_node_read(const char *path, struct cm_node *ret, struct cm_error *err);
+void cm_node_clear(struct cm_node *node);
 void cm_nodes_clear(struct cm_nodes *nodes);
 
 /* user.name, user.email, init.defaultBranch, core.autocrlf, pull.*, merge.* by value. */

@@ -29,7 +29,8 @@ struct cm_node {
 	/* absolute host path */
 	char *path;
 	enum cm_node_type type;
-	/* of a symlink */
+	/* of a symlink: where it leads; of a tool, certificate or PATH entry: its real path where
+	 * that is another one */
 	char *link;
 	uint64_t dev;
 	uint64_t ino;
@@ -55,8 +56,20 @@ struct cm_tree_facts {
 	struct cm_nodes proc;
 	/* /dev nodes, /sys directories and others that exist: exact list in tree.c */
 	struct cm_nodes extra;
-	/* certificate files that the caller's variables name */
+	/* certificate files and directories that the caller's variables name */
 	struct cm_nodes certificates;
+	/* real path of the rootfs, prefix of every path in top and etc; NULL: the host's own tree */
+	char *root;
+	/* text of the rootfs' passwd and group; NULL: none */
+	char *passwd;
+	char *group;
+	/* entries of the caller's PATH that are directories, in order, as spelled */
+	struct cm_nodes path;
+	/* non-secret settings of the user's npm and pip: "key=value" */
+	struct cm_strv npm;
+	struct cm_strv pip;
+	/* what was left out and why, a line each, for people */
+	struct cm_strv notes;
 };
 
 /* The tree the command works in, as host/workspace.c found it. */
@@ -75,6 +88,10 @@ struct cm_workspace_facts {
 	struct cm_nodes git_dirs;
 	/* path/.git when it is a file */
 	bool has_gitfile;
+	/* paths of the submodules that .gitmodules names, below path */
+	struct cm_strv submodules;
+	/* what was not believed and why, a line each, for people */
+	struct cm_strv notes;
 };
 
 struct cm_git_identity {
@@ -100,8 +117,6 @@ struct cm_plan_request {
 	const char *socket_path;
 	const char *state_dir;
 	uint64_t generation;
-	/* CM_PLANF_FAULT, for tests */
-	uint32_t fault_step;
 };
 
 /* What the planner can already say about the result; the keeper's UP record completes it. */
@@ -111,6 +126,8 @@ struct cm_plan_summary {
 	enum cm_level base_level;
 	/* CM_CG_* for which a group is asked */
 	uint32_t cgroup_controllers;
+	/* what was left out and why: lines, each with its newline; cut when there are too many */
+	char notes[1024];
 };
 
 /* Level or limit that cannot be had: CM_E_LEVEL before anything is made, with cause and hint. */

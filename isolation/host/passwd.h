@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of /etc/passwd. Pure; any input. */
+#ifndef CM_ISOLATION_HOST_PASSWD_H
+#define CM_ISOLATION_HOST_PASSWD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct cm_passwd_entry {
+	char *name;
+	char *home;
+	char *shell;
+};
+
+/* The first line with this uid; false when there is none (or no memory). The caller clears. */
+bool cm_passwd_find(const char *text, uid_t uid, struct cm_passwd_entry *ret);
+void cm_passwd_entry_clear(struct cm_passwd_entry *entry);
+/* Copies the home of the line at *text and moves *text to the next one; false at the end. */
+bool cm_passwd_next_home(const char **text, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of the host's tree, or of a rootfs, there is to show. Each start pays for this, so it is a
+ * fixed number of look-ups: one listing of /etc, no search of a tree, no walk along a path.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "isolation/host/node.h"
+#include "isolation/host/tree_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+#include "runtime/base/text.h"
+
+#define MAX_PASSWD (256UL * 1024)
+#define MAX_ROOTFS_ENTRIES 64
+
+static const char *const etc_names[] = {
+#define CM_ETC(name, why) name,
+#include "isolation/plan/etc.def"
+#undef CM_ETC
+};
+
+static const char *const etc_patterns[] = {
+#define CM_ETC_PATTERN(name, why) name,
+#include "isolation/plan/etc.def"
+#undef CM_ETC_PATTERN
+};
+
+static const char *const etc_paths[] = {
+#define CM_ETC_PATH(name, why) name,
+#include "isolation/plan/etc.def"
+#undef CM_ETC_PATH
+};
+
+static const char *const proc_names[] = {
+#define CM_PROC(kind, name, why) name,
+#include "isolation/plan/procfs.def"
+#undef CM_PROC
+};
+
+static const char *const host_tops[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+
+/* of a rootfs: what the jail has of its own, and what a tree for programs does not need */
+static const char *const not_from_rootfs[] = {
+	"boot", "dev",	"etc", "home", "lost+found", "media", "mnt",
+	"proc", "root", "run", "sys",  "tmp",	     "var",
+};
+
+static const char *const host_extras[] = {
+	"dev/null",
+	"dev/zero",
+	"dev/full",
+	"dev/random",
+	"dev/urandom",
+	"dev/tty",
+	"sys/devices/system/cpu",
+	"sys/kernel/mm/transparent_hugepage",
+};
+
+static const char *const tree_extras[] = {
+	"var/lib/dpkg",
+	"var/lib/rpm",
+	/* openSUSE's trust anchors: /etc/ssl/ca-bundle.pem leads here */
+	"var/lib/ca-certificates",
+};
+
+/* Links may lead to /run: the planner binds the file where it really is. */
+static const char *const real_extras[] = { "etc/resolv.conf", "etc/hosts" };
+
+int cm_tree_add_real(struct cm_nodes *nodes, int dirfd, const char *name, const char *path)
+{
+	CM_AUTO_FREE char *real = NULL;
+	CM_AUTO_FD int fd = -1;
+	struct stat st;
+
+	fd = openat(dirfd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
+	real = cm_fd_real_path(fd);
+	if (!real)
+		return errno == ENOMEM ? CM_E_NOMEM : 0;
+	if (cm_nodes_add(nodes, path, &st, strcmp(real, path) == 0 ? NULL : real) < 0)
+		return CM_E_NOMEM;
+	return 1;
+}
+
+/* Adds root/name as it is, a symbolic link with its text. */
+static int add(struct cm_tree_reader *reader, struct cm_nodes *nodes, const char *root,
+	       const char *name)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/%s", root, name) >= (int)sizeof(path))
+		return 0;
+	return cm_nodes_add_path(nodes, reader->root_fd, name, path);
+}
+
+static int add_list(struct cm_tree_reader *reader, struct cm_nodes *nodes, const char *root,
+		    const char *const names[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (add(reader, nodes, root, names[i]) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool etc_wants(const char *name)
+{
+	if (bsearch(&name, etc_names, CM_ARRAY_SIZE(etc_names), sizeof(etc_names[0]),
+		    compare_names))
+		return true;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(etc_patterns); i++) {
+		if (cm_text_matches(etc_patterns[i], name))
+			return true;
+	}
+	return false;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+	return strcmp(((const struct cm_node *)a)->path, ((const struct cm_node *)b)->path);
+}
+
+/* One listing instead of a look-up a row: most rows are absent on most hosts. */
+static int read_etc(struct cm_tree_reader *reader, const char *root)
+{
+	struct cm_nodes *etc = &reader->facts->etc;
+	char name[NAME_MAX + 8];
+	struct dirent *entry;
+	DIR *dir;
+	int r = 0;
+	int fd;
+
+	fd = openat(reader->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return CM_OK;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return CM_E_NOMEM;
+	}
+	while (r >= 0 && (entry = readdir(dir))) {
+		if (!etc_wants(entry->d_name))
+			continue;
+		(void)snprintf(name, sizeof(name), "etc/%s", entry->d_name);
+		r = add(reader, etc, root, name);
+	}
+	closedir(dir);
+	for (size_t i = 0; r >= 0 && i < CM_ARRAY_SIZE(etc_paths); i++) {
+		(void)snprintf(name, sizeof(name), "etc/%s", etc_paths[i]);
+		r = add(reader, etc, root, name);
+	}
+	/* the order of a listing is the file system's: plans of one host are alike */
+	if (r >= 0 && etc->n > 1)
+		qsort(etc->v, etc->n, sizeof(etc->v[0]), compare_nodes);
+	return r < 0 ? CM_E_NOMEM : CM_OK;
+}
+
+static bool is_from_rootfs(const char *name)
+{
+	if (name[0] == '.')
+		return false;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(not_from_rootfs); i++) {
+		if (strcmp(name, not_from_rootfs[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+static int read_rootfs_tops(struct cm_tree_reader *reader)
+{
+	struct cm_nodes *top = &reader->facts->top;
+	struct dirent *entry;
+	DIR *dir;
+	int r = 0;
+	int fd;
+
+	fd = openat(reader->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return CM_OK;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return CM_E_NOMEM;
+	}
+	while (r >= 0 && top->n < MAX_ROOTFS_ENTRIES && (entry = readdir(dir))) {
+		if (is_from_rootfs(entry->d_name))
+			r = add(reader, top, reader->facts->root, entry->d_name);
+	}
+	closedir(dir);
+	if (r >= 0 && top->n > 1)
+		qsort(top->v, top->n, sizeof(top->v[0]), compare_nodes);
+	return r < 0 ? CM_E_NOMEM : CM_OK;
+}
+
+/* A link in their place would make the jail's own /proc, /sys, /dev or /etc appear elsewhere. */
+static int check_rootfs(struct cm_tree_reader *reader, const char *rootfs, struct cm_error *err)
+{
+	static const char *const plain[] = { "proc", "sys", "dev", "etc" };
+	struct stat st;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(plain); i++) {
+		if (fstatat(reader->root_fd, plain[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    S_ISDIR(st.st_mode))
+			continue;
+		cm_error_set(err, CM_E_INVALID, 0,
+			     "'/%s' of the root file system '%s' is not a "
+			     "directory",
+			     plain[i], rootfs);
+		cm_error_hint(err, "make it a directory, or remove it: the jail has its own");
+		return CM_E_INVALID;
+	}
+	if (fstatat(reader->root_fd, "usr", &st, 0) == 0 ||
+	    fstatat(reader->root_fd, "bin", &st, 0) == 0)
+		return CM_OK;
+	cm_error_set(err, CM_E_INVALID, 0, "'%s' has neither /usr nor /bin", rootfs);
+	cm_error_hint(err, "name the top of an unpacked system with --rootfs");
+	return CM_E_INVALID;
+}
+
+static int open_root(struct cm_tree_reader *reader, const char *rootfs, struct cm_error *err)
+{
+	int r;
+
+	reader->root_fd = open(rootfs ? rootfs : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (reader->root_fd < 0) {
+		r = errno == ENOENT ? CM_E_NOT_FOUND : CM_E_SYS;
+		cm_error_set(err, r, errno, "cannot open the root file system '%s'",
+			     rootfs ? rootfs : "/");
+		cm_error_hint(err, "name an unpacked system with --rootfs DIR");
+		return r;
+	}
+	if (!rootfs)
+		return CM_OK;
+	reader->facts->root = cm_fd_real_path(reader->root_fd);
+	if (!reader->facts->root)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot find the real path of '%s'",
+				    rootfs);
+	if (reader->facts->root[1] == '\0') {
+		cm_error_set(err, CM_E_INVALID, 0, "the root file system is '/'");
+		cm_error_hint(err, "leave --rootfs out to use the host's");
+		return CM_E_INVALID;
+	}
+	return check_rootfs(reader, rootfs, err);
+}
+
+/* The image's own users; a link could lead anywhere on the host and is not followed. */
+static int read_name_file(struct cm_tree_reader *reader, const char *name, char **ret)
+{
+	struct stat st;
+
+	if (fstatat(reader->root_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return CM_OK;
+	return cm_read_text_at(reader->root_fd, name, MAX_PASSWD, ret) == -ENOMEM ? CM_E_NOMEM
+										  : CM_OK;
+}
+
+static int read_names(struct cm_tree_reader *reader)
+{
+	int r = read_name_file(reader, "etc/passwd", &reader->facts->passwd);
+
+	return r < 0 ? r : read_name_file(reader, "etc/group", &reader->facts->group);
+}
+
+static int read_proc(struct cm_tree_facts *facts)
+{
+	char path[64];
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(proc_names); i++) {
+		(void)snprintf(path, sizeof(path), "/proc/%s", proc_names[i]);
+		if (cm_nodes_add_path(&facts->proc, AT_FDCWD, path, path) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static int read_extra(struct cm_tree_reader *reader, const char *root)
+{
+	struct cm_nodes *extra = &reader->facts->extra;
+	char path[64];
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(host_extras); i++) {
+		(void)snprintf(path, sizeof(path), "/%s", host_extras[i]);
+		if (cm_nodes_add_path(extra, AT_FDCWD, path, path) < 0)
+			return CM_E_NOMEM;
+	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(real_extras); i++) {
+		(void)snprintf(path, sizeof(path), "/%s", real_extras[i]);
+		if (cm_tree_add_real(extra, AT_FDCWD, path, path) < 0)
+			return CM_E_NOMEM;
+	}
+	return add_list(reader, extra, root, tree_extras, CM_ARRAY_SIZE(tree_extras));
+}
+
+static int read_all(struct cm_tree_reader *reader)
+{
+	struct cm_tree_facts *facts = reader->facts;
+	const char *root = facts->root ? facts->root : "";
+	int r;
+
+	if (facts->root)
+		r = read_rootfs_tops(reader);
+	else
+		r = add_list(reader, &facts->top, root, host_tops, CM_ARRAY_SIZE(host_tops));
+	if (r == CM_OK)
+		r = read_etc(reader, root);
+	if (r == CM_OK)
+		r = read_proc(facts);
+	if (r == CM_OK)
+		r = read_extra(reader, root);
+	if (r == CM_OK && facts->root)
+		r = read_names(reader);
+	/* a rootfs brings its own tools, and its home is /home/user */
+	if (r == CM_OK && !facts->root)
+		r = cm_tree_tools_read(reader);
+	if (r == CM_OK)
+		r = cm_tree_env_read(reader);
+	if (r == CM_OK)
+		r = cm_tree_toolconf_read(reader);
+	return r;
+}
+
+int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
+		       const struct cm_strv *caller_env, struct cm_tree_facts *ret,
+		       struct cm_error *err)
+{
+	struct cm_tree_facts facts = { 0 };
+	struct cm_tree_reader reader = {
+		.host = host, .env = caller_env, .facts = &facts, .root_fd = -1
+	};
+	int r;
+
+	r = open_root(&reader, rootfs, err);
+	if (r == CM_OK) {
+		r = read_all(&reader);
+		if (r < 0)
+			r = cm_facts_nomem(err);
+	}
+	cm_fd_close(&reader.root_fd);
+	if (r < 0) {
+		cm_tree_facts_clear(&facts);
+		return r;
+	}
+	*ret = facts;
+	return CM_OK;
+}
+
+void cm_tree_facts_clear(struct cm_tree_facts *facts)
+{
+	if (!facts)
+		return;
+	cm_nodes_clear(&facts->top);
+	cm_nodes_clear(&facts->etc);
+	cm_nodes_clear(&facts->tools);
+	cm_nodes_clear(&facts->proc);
+	cm_nodes_clear(&facts->extra);
+	cm_nodes_clear(&facts->certificates);
+	cm_nodes_clear(&facts->path);
+	free(facts->root);
+	free(facts->passwd);
+	free(facts->group);
+	cm_strv_clear(&facts->npm);
+	cm_strv_clear(&facts->pip);
+	cm_strv_clear(&facts->notes);
+	*facts = (struct cm_tree_facts){ 0 };
+}

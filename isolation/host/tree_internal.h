@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of cm_tree_facts_read. */
+#ifndef CM_ISOLATION_HOST_TREE_INTERNAL_H
+#define CM_ISOLATION_HOST_TREE_INTERNAL_H
+
+#include "isolation/host/facts.h"
+
+struct cm_tree_reader {
+	const struct cm_host *host;
+	const struct cm_strv *env;
+	struct cm_tree_facts *facts;
+	/* O_PATH of "/" or of the rootfs */
+	int root_fd;
+};
+
+/* Toolchains of tools.def. */
+int cm_tree_tools_read(struct cm_tree_reader *reader);
+/* Entries of the caller's PATH, and certificates that its variables name. */
+int cm_tree_env_read(struct cm_tree_reader *reader);
+/* Settings of npm and pip without secrets (toolconf.c). */
+int cm_tree_toolconf_read(struct cm_tree_reader *reader);
+
+/*
+ * The file at dirfd/name, links followed, added as `path`, with its real path as link when that
+ * is another one. 1 added, 0 not there, or CM_E_NOMEM.
+ */
+int cm_tree_add_real(struct cm_nodes *nodes, int dirfd, const char *name, const char *path);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the git directories of a workspace are. A .git file is text that whoever wrote the tree
+ * chose, so a directory outside the workspace counts only when it names the workspace back: a
+ * linked worktree's by its gitdir file and by its place in the common directory, a submodule's by
+ * its core.worktree. No git library is asked and no configuration but that key is read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "isolation/host/gitconfig.h"
+#include "isolation/host/node.h"
+#include "isolation/host/workspace_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+
+#define MAX_GITFILE 8192
+#define MAX_SUBMODULES 64
+
+bool cm_gitfile_parse(const char *text, const char *prefix, char *buf, size_t size)
+{
+	size_t n = strlen(prefix);
+	size_t len;
+
+	if (strncmp(text, prefix, n) != 0)
+		return false;
+	text += n;
+	len = strcspn(text, "\n");
+	if (text[len] == '\n' && text[len + 1] != '\0')
+		return false;
+	while (len > 0 && text[len - 1] == '\r')
+		len--;
+	if (len == 0 || len >= size)
+		return false;
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+	return true;
+}
+
+/* Opens the directory that the file dir_fd/name names, relative to dir_fd; -1. */
+static int open_named(int dir_fd, const char *name, const char *prefix)
+{
+	CM_AUTO_FREE char *text = NULL;
+	char path[PATH_MAX];
+
+	if (cm_read_text_at(dir_fd, name, MAX_GITFILE, &text) < 0 ||
+	    !cm_gitfile_parse(text, prefix, path, sizeof(path)))
+		return -1;
+	return openat(dir_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool looks_like_git(int fd)
+{
+	struct stat st;
+
+	return fstatat(fd, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(fd, "objects", &st, 0) == 0 && S_ISDIR(st.st_mode) &&
+	       fstatat(fd, "refs", &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int add_fd(struct cm_workspace_facts *facts, int fd)
+{
+	CM_AUTO_FREE char *path = cm_fd_real_path(fd);
+	struct stat st;
+
+	if (!path || fstat(fd, &st) < 0)
+		return errno == ENOMEM ? CM_E_NOMEM : CM_OK;
+	return cm_nodes_add(&facts->git_dirs, path, &st, NULL);
+}
+
+/* Does git_fd/gitdir name the workspace's .git file? */
+static bool names_back(int git_fd, const struct stat *gitfile)
+{
+	CM_AUTO_FREE char *text = NULL;
+	char path[PATH_MAX];
+	struct stat st;
+
+	return cm_read_text_at(git_fd, "gitdir", MAX_GITFILE, &text) == 0 &&
+	       cm_gitfile_parse(text, "", path, sizeof(path)) &&
+	       fstatat(git_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, gitfile);
+}
+
+/*
+ * A linked worktree's directory lies in <common>/worktrees: whoever could put it there could write
+ * the common directory anyway. A commondir file alone could name any directory of the host.
+ */
+static int open_common(int git_fd)
+{
+	CM_AUTO_FD int common_fd = open_named(git_fd, "commondir", "");
+	CM_AUTO_FREE char *path = cm_fd_real_path(git_fd);
+	struct stat git;
+	struct stat st;
+	char name[NAME_MAX + sizeof("worktrees/")];
+
+	if (common_fd < 0 || !path || fstat(git_fd, &git) < 0)
+		return -1;
+	(void)snprintf(name, sizeof(name), "worktrees/%s", cm_path_base(path));
+	if (fstatat(common_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_same(&st, &git) ||
+	    !looks_like_git(common_fd))
+		return -1;
+	return cm_fd_take(&common_fd);
+}
+
+static int take_worktree(const struct cm_gitconfig_item *item, void *data)
+{
+	char *path = data;
+
+	if (strcmp(item->section, "core") == 0 && item->subsection[0] == '\0' &&
+	    strcmp(item->key, "worktree") == 0)
+		(void)snprintf(path, PATH_MAX, "%s", item->value);
+	return 0;
+}
+
+/* A submodule's directory names its worktree in its configuration. */
+static bool is_submodule_of(int git_fd, const struct cm_node *workspace)
+{
+	CM_AUTO_FREE char *text = NULL;
+	char path[PATH_MAX] = "";
+	struct stat st;
+
+	if (!looks_like_git(git_fd) ||
+	    cm_read_text_at(git_fd, "config", CM_GITCONFIG_MAX_BYTES, &text) < 0)
+		return false;
+	(void)cm_gitconfig_parse(text, strlen(text), take_worktree, path);
+	return path[0] != '\0' && fstatat(git_fd, path, &st, 0) == 0 &&
+	       st.st_dev == workspace->dev && st.st_ino == workspace->ino;
+}
+
+static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct stat *gitfile)
+{
+	CM_AUTO_FD int git_fd = open_named(fd, ".git", "gitdir: ");
+	CM_AUTO_FD int common_fd = -1;
+	int r;
+
+	if (git_fd < 0)
+		return cm_strv_addf(&facts->notes, "'%s/.git' names no git directory", facts->path);
+	if (names_back(git_fd, gitfile))
+		common_fd = open_common(git_fd);
+	if (common_fd < 0 && !is_submodule_of(git_fd, &facts->node))
+		return cm_strv_addf(&facts->notes,
+				    "'%s/.git' names a git directory that does not name it back: "
+				    "it is not shown",
+				    facts->path);
+	r = add_fd(facts, git_fd);
+	if (r == CM_OK && common_fd >= 0)
+		r = add_fd(facts, common_fd);
+	return r;
+}
+
+static int take_submodule(const struct cm_gitconfig_item *item, void *data)
+{
+	struct cm_workspace_facts *facts = data;
+	const char *path = item->value;
+
+	if (strcmp(item->section, "submodule") != 0 || strcmp(item->key, "path") != 0)
+		return 0;
+	if (facts->submodules.n >= MAX_SUBMODULES || path[0] == '/' || path[0] == '\0' ||
+	    strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/.."))
+		return 0;
+	for (const char *p = path; *p; p++) {
+		if ((unsigned char)*p < ' ')
+			return 0;
+	}
+	return cm_strv_addf(&facts->submodules, "%s/%s", facts->path, path) < 0 ? CM_E_NOMEM : 0;
+}
+
+static int read_submodules(struct cm_workspace_facts *facts, int fd)
+{
+	CM_AUTO_FREE char *text = NULL;
+	struct stat st;
+
+	if (fstatat(fd, ".gitmodules", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return CM_OK;
+	if (cm_read_text_at(fd, ".gitmodules", CM_GITCONFIG_MAX_BYTES, &text) < 0)
+		return CM_OK;
+	return cm_gitconfig_parse(text, strlen(text), take_submodule, facts);
+}
+
+int cm_workspace_git_read(struct cm_workspace_facts *facts)
+{
+	CM_AUTO_FREE char *path = NULL;
+	CM_AUTO_FD int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = open(facts->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return CM_OK;
+	if (S_ISDIR(st.st_mode)) {
+		path = cm_path_join(facts->path, ".git");
+		if (!path || cm_nodes_add(&facts->git_dirs, path, &st, NULL) < 0)
+			return CM_E_NOMEM;
+	} else if (S_ISREG(st.st_mode)) {
+		facts->has_gitfile = true;
+		r = read_gitfile(facts, fd, &st);
+		if (r < 0)
+			return r;
+	} else {
+		/* a link could be moved between the look and the mount */
+		return cm_strv_addf(&facts->notes,
+				    "'%s/.git' is neither a directory nor a file: it is not "
+				    "protected",
+				    facts->path);
+	}
+	return read_submodules(facts, fd);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of cm_workspace_facts_read. */
+#ifndef CM_ISOLATION_HOST_WORKSPACE_INTERNAL_H
+#define CM_ISOLATION_HOST_WORKSPACE_INTERNAL_H
+
+#include <stddef.h>
+
+#include "isolation/host/facts.h"
+
+/* The git directories of facts->path, and its submodules. Nothing is run, nothing is believed
+ * that the other side does not confirm. */
+int cm_workspace_git_read(struct cm_workspace_facts *facts);
+/*
+ * The path in the text of a gitfile ("gitdir: PATH"), or of a file that holds a path alone
+ * (prefix ""). False when it is not one line with a path. Pure; any input.
+ */
+bool cm_gitfile_parse(const char *text, const char *prefix, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of a plan, and its steps in words. */
+#include "isolation/plan/build.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "isolation/plan/build_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+
+/* Every tmpfs has bounds: unbounded ones each hold half of the machine's memory. */
+#define MIN_TMPFS_BYTES (16ULL * 1024 * 1024)
+#define MAX_TMPFS_INODES (1024ULL * 1024)
+
+struct cm_plan_op *cm_build_bind(struct cm_build *build, const char *source, const char *target,
+				 uint32_t flags)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_BIND);
+
+	op->source = cm_plan_builder_str(build->b, source);
+	op->target =
+		strcmp(source, target) == 0 ? op->source : cm_plan_builder_str(build->b, target);
+	op->flags = flags;
+	return op;
+}
+
+struct cm_plan_op *cm_build_bind_node(struct cm_build *build, const struct cm_node *node,
+				      const char *target, uint32_t flags)
+{
+	const char *source = node->link ? node->link : node->path;
+
+	/* in a user namespace what is mounted below a directory cannot be left out: EINVAL */
+	flags |= node->type == CM_NODE_DIR ? CM_OPF_RECURSIVE : CM_OPF_FILE;
+	return cm_build_bind(build, source, target, flags);
+}
+
+void cm_build_symlink(struct cm_build *build, const char *target, const char *text)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_SYMLINK);
+
+	op->source = cm_plan_builder_str(build->b, text);
+	op->target = cm_plan_builder_str(build->b, target);
+}
+
+void cm_build_dir(struct cm_build *build, const char *target, uint16_t mode, uint32_t flags)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_DIR);
+
+	op->target = cm_plan_builder_str(build->b, target);
+	op->mode = mode;
+	op->flags = flags;
+}
+
+static void put_file(struct cm_build *build, const char *target, const char *data, size_t len)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_FILE);
+
+	op->target = cm_plan_builder_str(build->b, target);
+	op->content = cm_plan_builder_blob(build->b, data, len);
+	op->content_len = (uint32_t)len;
+	op->mode = 0644;
+}
+
+void cm_build_file(struct cm_build *build, const char *target, const char *content)
+{
+	put_file(build, target, content, strlen(content));
+}
+
+void cm_build_file_buf(struct cm_build *build, const char *target, struct cm_buf *buf)
+{
+	if (cm_buf_status(buf) != CM_OK)
+		build->b->strings.has_failed = true;
+	else
+		put_file(build, target, buf->data ? buf->data : "", buf->len);
+	cm_buf_clear(buf);
+}
+
+struct cm_plan_op *cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode,
+				  uint32_t flags)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_TMPFS);
+
+	op->target = cm_plan_builder_str(build->b, target);
+	op->mode = mode;
+	op->flags = flags;
+	op->size_bytes = build->tmpfs_bytes;
+	op->n_inodes = build->tmpfs_inodes;
+	return op;
+}
+
+void cm_build_idmap(struct cm_build *build, struct cm_plan_op *op, const struct cm_node *node)
+{
+	uint32_t agent = build->b->header.uid_base + CM_ID_AGENT;
+
+	/* a session's own directory has the agent's kernel id on disk */
+	if (build->b->header.idmap != CM_IDMAP_SLOT || node->uid == agent)
+		return;
+	op->flags |= CM_OPF_IDMAP;
+	op->owner_uid = node->uid;
+	op->owner_gid = node->gid;
+}
+
+void cm_build_note(struct cm_build *build, const char *fmt, ...)
+{
+	char *notes = build->summary->notes;
+	size_t size = sizeof(build->summary->notes);
+	size_t len = strlen(notes);
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(notes + len, size - len, fmt, ap);
+	va_end(ap);
+	/* whole lines or nothing */
+	if (n < 0 || (size_t)n + 2 > size - len) {
+		notes[len] = '\0';
+		return;
+	}
+	notes[len + (size_t)n] = '\n';
+	notes[len + (size_t)n + 1] = '\0';
+}
+
+static void set_tmpfs_bounds(struct cm_build *build)
+{
+	uint64_t memory = build->b->header.limits.memory_bytes;
+
+	if (memory == UINT64_MAX || memory > build->req->host->memory_bytes)
+		memory = build->req->host->memory_bytes;
+	build->tmpfs_bytes = memory / 2 < MIN_TMPFS_BYTES ? MIN_TMPFS_BYTES : memory / 2;
+	/* an inode costs the kernel about 1 KiB that no size counts */
+	build->tmpfs_inodes = build->tmpfs_bytes / 4096;
+	if (build->tmpfs_inodes > MAX_TMPFS_INODES)
+		build->tmpfs_inodes = MAX_TMPFS_INODES;
+}
+
+static void set_header(struct cm_build *build)
+{
+	const struct cm_plan_request *req = build->req;
+	struct cm_plan_header *h = &build->b->header;
+	char hostname[65];
+
+	cm_build_hostname(req, hostname);
+	h->hostname = cm_plan_builder_str(build->b, hostname);
+	h->session_id = cm_plan_builder_str(build->b, req->session_id);
+	h->seccomp = CM_SECCOMP_DEFAULT;
+	h->landlock_abi = req->host->landlock_abi;
+	h->generation = req->generation;
+	if (req->spec->network != CM_NETWORK_HOST)
+		h->flags |= CM_PLANF_NETNS;
+	if (req->spec->user == CM_USER_ROOT)
+		h->flags |= CM_PLANF_ROOT_USER;
+	if (req->is_temporary)
+		h->flags |= CM_PLANF_TEMPORARY;
+	if (req->socket_path)
+		h->socket_path = cm_plan_builder_str(build->b, req->socket_path);
+	if (req->state_dir)
+		h->state_dir = cm_plan_builder_str(build->b, req->state_dir);
+}
+
+/* What is below something stands after it; the home can be below anything but the work. */
+static int add_steps(struct cm_build *build, struct cm_error *err)
+{
+	cm_build_system(build);
+	/* early: its parameters are written before /proc/sys is made read-only */
+	cm_build_proc(build);
+	cm_build_dev(build);
+	cm_build_sys(build);
+	cm_build_etc(build);
+	cm_build_var(build);
+	cm_build_tmp(build);
+	cm_build_home(build);
+	return cm_build_work(build, err);
+}
+
+int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
+		  struct cm_plan_summary *ret, struct cm_error *err)
+{
+	struct cm_plan_summary summary = { 0 };
+	struct cm_build build = { .req = req, .b = b, .summary = &summary };
+	int r;
+
+	r = cm_build_identity(&build, err);
+	if (r == CM_OK)
+		r = cm_build_limits(&build, err);
+	if (r == CM_OK)
+		r = cm_build_level(&build, err);
+	if (r < 0)
+		return r;
+	set_header(&build);
+	set_tmpfs_bounds(&build);
+	r = add_steps(&build, err);
+	if (r < 0)
+		return r;
+	*ret = summary;
+	return CM_OK;
+}

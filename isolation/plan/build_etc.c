@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /etc: what etc.def shows of the host's, and the files that are the jail's own. */
+#include <string.h>
+
+#include "isolation/plan/build_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+#include "runtime/base/text.h"
+
+#define MAX_FILE (256UL * 1024)
+
+static void build_listed(struct cm_build *build)
+{
+	const struct cm_nodes *etc = &build->req->tree->etc;
+
+	for (size_t i = 0; i < etc->n; i++) {
+		const struct cm_node *node = &etc->v[i];
+		const char *target = cm_build_target(build->req, node);
+
+		if (node->type == CM_NODE_SYMLINK)
+			cm_build_symlink(build, target, node->link);
+		else if (node->type != CM_NODE_OTHER && cm_build_can_read(build, node))
+			(void)cm_build_bind_node(build, node, target, CM_OPF_READ_ONLY);
+	}
+}
+
+static const struct cm_node *find_extra(const struct cm_build *build, const char *path)
+{
+	const struct cm_nodes *extra = &build->req->tree->extra;
+
+	for (size_t i = 0; i < extra->n; i++) {
+		if (strcmp(extra->v[i].path, path) == 0)
+			return &extra->v[i];
+	}
+	return NULL;
+}
+
+/* With the host's network its names, read when they are looked up: they change with the network. */
+static void build_host_names(struct cm_build *build)
+{
+	static const char *const names[] = { "/etc/resolv.conf", "/etc/hosts" };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
+		const struct cm_node *node = find_extra(build, names[i]);
+
+		if (node && node->type == CM_NODE_FILE && cm_build_can_read(build, node))
+			(void)cm_build_bind_node(build, node, names[i], CM_OPF_READ_ONLY);
+	}
+	cm_build_file(build, "/etc/nsswitch.conf",
+		      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+		      "networks: files\nprotocols: files\nservices: files\nethers: files\n"
+		      "rpc: files\n");
+}
+
+static void build_own_names(struct cm_build *build)
+{
+	struct cm_buf text;
+	char hostname[65];
+
+	cm_build_hostname(build->req, hostname);
+	cm_buf_init(&text, MAX_FILE);
+	cm_buf_printf(&text, "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
+		      hostname);
+	cm_build_file_buf(build, "/etc/hosts", &text);
+	cm_build_file(build, "/etc/resolv.conf", "# this session has no network\n");
+	cm_build_file(build, "/etc/nsswitch.conf",
+		      "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
+		      "networks: files\nprotocols: files\nservices: files\nethers: files\n"
+		      "rpc: files\n");
+}
+
+/* A value of git's configuration in its quotes. */
+static void put_quoted(struct cm_buf *text, const char *value)
+{
+	cm_buf_putc(text, '"');
+	for (const char *p = value; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			cm_buf_putc(text, '\\');
+		cm_buf_putc(text, *p);
+	}
+	cm_buf_puts(text, "\"\n");
+}
+
+static bool has_control(const char *s)
+{
+	for (; *s; s++) {
+		if ((unsigned char)*s < ' ')
+			return true;
+	}
+	return false;
+}
+
+static void put_safe_directory(struct cm_buf *text, const char *path)
+{
+	if (has_control(path))
+		return;
+	cm_buf_puts(text, "\tdirectory = ");
+	put_quoted(text, path);
+}
+
+/* git refuses repositories whose owner is not the caller, as a mapped or a shared tree can be. */
+static void put_safe_directories(struct cm_build *build, struct cm_buf *text)
+{
+	const struct cm_workspace_facts *ws = build->req->workspace;
+
+	if (!ws || !ws->path)
+		return;
+	cm_buf_puts(text, "[safe]\n");
+	put_safe_directory(text, ws->path);
+	for (size_t i = 0; i < ws->submodules.n; i++)
+		put_safe_directory(text, ws->submodules.v[i]);
+}
+
+static void build_gitconfig(struct cm_build *build)
+{
+	const struct cm_strv *settings = &build->req->git->settings;
+	struct cm_buf text;
+
+	cm_buf_init(&text, MAX_FILE);
+	for (size_t i = 0; i < settings->n; i++) {
+		const char *name = settings->v[i];
+		const char *dot = strchr(name, '.');
+		const char *equals = strchr(name, '=');
+
+		if (!dot || !equals || dot > equals || has_control(name))
+			continue;
+		cm_buf_printf(&text, "[%.*s]\n\t%.*s = ", (int)(dot - name), name,
+			      (int)(equals - dot - 1), dot + 1);
+		put_quoted(&text, equals + 1);
+	}
+	put_safe_directories(build, &text);
+	cm_build_file_buf(build, "/etc/gitconfig", &text);
+}
+
+/* A setting that names a file which is not inside would break what it was to help. */
+static bool is_usable(const struct cm_build *build, const char *setting)
+{
+	const char *value = strchr(setting, '=');
+
+	return value && (value[1] != '/' || cm_build_shows(build->req, value + 1));
+}
+
+static void build_tool_settings(struct cm_build *build)
+{
+	const struct cm_tree_facts *tree = build->req->tree;
+	struct cm_buf text;
+
+	cm_buf_init(&text, MAX_FILE);
+	for (size_t i = 0; i < tree->npm.n; i++) {
+		if (is_usable(build, tree->npm.v[i]))
+			cm_buf_printf(&text, "%s\n", tree->npm.v[i]);
+	}
+	if (text.len > 0)
+		cm_build_file_buf(build, "/etc/npmrc", &text);
+	for (size_t i = 0; i < tree->pip.n; i++) {
+		if (is_usable(build, tree->pip.v[i]))
+			cm_buf_printf(&text, "%s%s\n", text.len == 0 ? "[global]\n" : "",
+				      tree->pip.v[i]);
+	}
+	if (text.len > 0)
+		cm_build_file_buf(build, "/etc/pip.conf", &text);
+	cm_buf_clear(&text);
+}
+
+void cm_build_etc(struct cm_build *build)
+{
+	build_listed(build);
+	if (build->req->spec->network == CM_NETWORK_HOST)
+		build_host_names(build);
+	else
+		build_own_names(build);
+	if (build->req->git)
+		build_gitconfig(build);
+	build_tool_settings(build);
+	cm_build_names(build);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment of a command: a list of what passes, so that a secret in the caller's
+ * environment is not in the jail's unless somebody named it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "isolation/plan/build_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+#include "runtime/base/text.h"
+
+#define FALLBACK_PATH "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#define MAX_PATH_BYTES (64UL * 1024)
+
+static const char *const passed[] = {
+	"LANG",	    "LC_*",	   "LANGUAGE", "TERM",	 "COLORTERM", "TZ",
+	"NO_COLOR", "FORCE_COLOR", "CI",       "EDITOR", "PAGER",
+};
+
+/* Name a file: they pass when it is inside. */
+static const char *const certificates[] = {
+	"SSL_CERT_FILE", "SSL_CERT_DIR",   "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+	"PIP_CERT",	 "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",	  "AWS_CA_BUNDLE",
+};
+
+/* Where a tool's root is, when the user moved it: the home's own is found without. */
+static const char *const tool_roots[] = {
+#define CM_TOOL(tool, variable, base, entry) variable,
+#include "isolation/plan/tools.def"
+#undef CM_TOOL
+};
+
+/* Go has no file of settings that others know: these are the user's way to say them. */
+static const char *const go_settings[] = { "GOPRIVATE", "GONOSUMDB", "GOFLAGS", "GOPROXY" };
+
+/* So that what a tool would fetch is missing after a second and not after a minute. */
+static const struct {
+	const char *name;
+	const char *value;
+} offline[] = {
+	{ "npm_config_offline", "true" }, { "CARGO_NET_OFFLINE", "true" },
+	{ "PIP_NO_INDEX", "1" },	  { "GOPROXY", "off" },
+	{ "YARN_ENABLE_NETWORK", "0" },
+};
+
+struct env {
+	const struct cm_plan_request *req;
+	const struct cm_strv *caller;
+	struct cm_strv *to;
+};
+
+static int set(struct env *env, const char *name, const char *value)
+{
+	return cm_strv_env_set(env->to, name, value);
+}
+
+static int set_default(struct env *env, const char *name, const char *value)
+{
+	const char *own = cm_strv_env_get(env->caller, name);
+
+	return set(env, name, own ? own : value);
+}
+
+static bool is_below_certificate(const struct env *env, const char *path)
+{
+	const struct cm_nodes *nodes = &env->req->tree->certificates;
+
+	for (size_t i = 0; i < nodes->n; i++) {
+		if (cm_path_is_below(path, nodes->v[i].path))
+			return true;
+	}
+	return cm_build_shows(env->req, path);
+}
+
+static int pass_matching(struct env *env, const char *pattern)
+{
+	char name[256];
+
+	for (size_t i = 0; i < env->caller->n; i++) {
+		const char *item = env->caller->v[i];
+		size_t len = strcspn(item, "=");
+
+		if (len == 0 || len >= sizeof(name) || item[len] != '=')
+			continue;
+		memcpy(name, item, len);
+		name[len] = '\0';
+		if (cm_text_matches(pattern, name) && set(env, name, item + len + 1) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static int pass_list(struct env *env)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(passed); i++) {
+		if (pass_matching(env, passed[i]) < 0)
+			return CM_E_NOMEM;
+	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(certificates); i++) {
+		const char *value = cm_strv_env_get(env->caller, certificates[i]);
+
+		if (value && value[0] == '/' && is_below_certificate(env, value) &&
+		    set(env, certificates[i], value) < 0)
+			return CM_E_NOMEM;
+	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(go_settings); i++) {
+		const char *value = cm_strv_env_get(env->caller, go_settings[i]);
+
+		/* a user in a URL comes with a password */
+		if (value && !strchr(value, '@') && set(env, go_settings[i], value) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+/* Below /usr, or with a tool of ours in it. */
+static bool is_shown_root(const struct env *env, const char *path)
+{
+	const struct cm_nodes *tools = &env->req->tree->tools;
+	const char *why;
+
+	if (cm_build_shows(env->req, path))
+		return true;
+	for (size_t i = 0; i < tools->n; i++) {
+		if (cm_path_is_below(tools->v[i].path, path) &&
+		    cm_build_shows_tool(env->req, &tools->v[i], &why))
+			return true;
+	}
+	return false;
+}
+
+static int pass_tool_roots(struct env *env)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(tool_roots); i++) {
+		const char *name = tool_roots[i];
+		const char *value = *name ? cm_strv_env_get(env->caller, name) : NULL;
+
+		if (value && value[0] == '/' && is_shown_root(env, value) &&
+		    set(env, name, value) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static void put_path(struct cm_buf *path, const char *dir)
+{
+	if (path->len > 0)
+		cm_buf_putc(path, ':');
+	cm_buf_puts(path, dir);
+}
+
+static bool has_entry(const struct cm_nodes *nodes, const char *path)
+{
+	for (size_t i = 0; i < nodes->n; i++) {
+		if (strcmp(nodes->v[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the command itself may install comes first; then the caller's order, without what is not
+ * there. A link out of sight (fnm's into /run) is replaced by where it leads. */
+static int set_path(struct env *env)
+{
+	const struct cm_nodes *entries = &env->req->tree->path;
+	const char *home = cm_plan_home(env->req);
+	CM_AUTO_FREE char *cargo = cm_path_join(home, ".cargo/bin");
+	CM_AUTO_BUF struct cm_buf path;
+	size_t n_kept = 0;
+
+	cm_buf_init(&path, MAX_PATH_BYTES);
+	if (!cargo)
+		return CM_E_NOMEM;
+	cm_buf_printf(&path, "%s/.local/bin:%s/.npm-global/bin", home, home);
+	if (!has_entry(entries, cargo))
+		put_path(&path, cargo);
+	for (size_t i = 0; i < entries->n; i++) {
+		const struct cm_node *entry = &entries->v[i];
+
+		if (cm_build_shows(env->req, entry->path))
+			put_path(&path, entry->path);
+		else if (entry->link && cm_build_shows(env->req, entry->link))
+			put_path(&path, entry->link);
+		else
+			continue;
+		n_kept++;
+	}
+	if (n_kept == 0)
+		put_path(&path, FALLBACK_PATH);
+	if (cm_buf_status(&path) != CM_OK)
+		return CM_E_NOMEM;
+	return set(env, "PATH", path.data);
+}
+
+static bool has_tool(const struct env *env, const char *below_home)
+{
+	CM_AUTO_FREE char *path = cm_path_join(cm_plan_home(env->req), below_home);
+	const struct cm_nodes *tools = &env->req->tree->tools;
+
+	for (size_t i = 0; path && i < tools->n; i++) {
+		if (cm_path_is_below(tools->v[i].path, path))
+			return true;
+	}
+	return false;
+}
+
+/* The tools' own directories are read-only, so what is installed goes to the private home. */
+static int set_install_roots(struct env *env)
+{
+	const char *home = cm_plan_home(env->req);
+	CM_AUTO_FREE char *npm = cm_path_join(home, ".npm-global");
+	CM_AUTO_FREE char *cargo = cm_path_join(home, ".local");
+	int r = CM_OK;
+
+	if (!npm || !cargo)
+		return CM_E_NOMEM;
+	/* nvm refuses to work beside a prefix */
+	if (!has_tool(env, ".nvm"))
+		r = set_default(env, "npm_config_prefix", npm);
+	if (r == CM_OK && has_tool(env, ".cargo/bin"))
+		r = set_default(env, "CARGO_INSTALL_ROOT", cargo);
+	/* npm looks for the file beside itself */
+	if (r == CM_OK && env->req->tree->npm.n > 0)
+		r = set_default(env, "npm_config_globalconfig", "/etc/npmrc");
+	return r;
+}
+
+static int set_own(struct env *env)
+{
+	const struct cm_plan_request *req = env->req;
+	const struct {
+		const char *name;
+		const char *value;
+	} own[] = {
+		{ "HOME", cm_plan_home(req) },
+		{ "USER", cm_build_user_name(req) },
+		{ "LOGNAME", cm_build_user_name(req) },
+		{ "SHELL", cm_build_shell(req) },
+		{ "TMPDIR", "/tmp" },
+		{ "XDG_RUNTIME_DIR", "/run/user/1000" },
+		{ "CASEMATE", "1" },
+		{ "CASEMATE_SESSION", req->session_id },
+		{ "PWD", req->workspace && req->workspace->cwd ? req->workspace->cwd : NULL },
+	};
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(own); i++) {
+		if (own[i].value && set(env, own[i].name, own[i].value) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static int set_offline(struct env *env)
+{
+	if (env->req->spec->network != CM_NETWORK_NONE)
+		return CM_OK;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(offline); i++) {
+		if (set_default(env, offline[i].name, offline[i].value) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+/* Named by the caller: over everything, HOME and PATH included. */
+static int set_named(struct env *env)
+{
+	const struct cm_spec *spec = env->req->spec;
+
+	for (size_t i = 0; i < spec->pass_env.n; i++) {
+		if (pass_matching(env, spec->pass_env.v[i]) < 0)
+			return CM_E_NOMEM;
+	}
+	for (size_t i = 0; i < spec->env.n; i++) {
+		char name[256];
+		size_t len = strcspn(spec->env.v[i], "=");
+
+		if (len == 0 || len >= sizeof(name) || spec->env.v[i][len] != '=')
+			continue;
+		memcpy(name, spec->env.v[i], len);
+		name[len] = '\0';
+		if (set(env, name, spec->env.v[i] + len + 1) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller_env,
+		 struct cm_strv *ret, struct cm_error *err)
+{
+	static int (*const parts[])(struct env * env) = {
+		pass_list,   pass_tool_roots, set_path,	 set_install_roots,
+		set_offline, set_own,	      set_named,
+	};
+	struct cm_strv to = { 0 };
+	struct env env = { .req = req, .caller = caller_env, .to = &to };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(parts); i++) {
+		if (parts[i](&env) < 0) {
+			cm_strv_clear(&to);
+			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the environment");
+		}
+	}
+	*ret = to;
+	return CM_OK;
+}
