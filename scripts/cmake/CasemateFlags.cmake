@@ -14,8 +14,6 @@ add_compile_options(
 	-Wundef -Wvla -Wwrite-strings -Wpointer-arith -Wswitch-enum
 	# zero-filling the rest of a structure is a feature
 	-Wno-missing-field-initializers
-	# ", ##__VA_ARGS__" and statement expressions are wanted
-	-Wno-gnu-zero-variadic-macro-arguments
 	-fstack-protector-strong)
 if(CM_WERROR)
 	add_compile_options(-Werror)

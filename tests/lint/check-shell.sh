@@ -12,5 +12,6 @@ mapfile -t files < <(lint_files '.' | while IFS= read -r file; do
 	esac || :
 done)
 [ ${#files[@]} -gt 0 ] || exit 0
+# SC2317: a function that is called through a trap or a variable is taken for unreachable;
 # what a script sources is looked for beside it, then from the top of the repository
-shellcheck -x -P SCRIPTDIR -P . "${files[@]}"
+shellcheck -x -e SC2317 -P SCRIPTDIR -P . "${files[@]}"
