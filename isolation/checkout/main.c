@@ -178,28 +178,38 @@ static enum exit_status exit_status_of(int code)
 	}
 }
 
+static int prepare(struct command *cmd, struct cm_report *rep, int argc, char **argv,
+		   struct cm_error *err)
+{
+	int parsed = parse_command(cmd, argc, argv, err);
+	const int keep[] = { cmd->progress_fd, cmd->report_fd };
+	struct cm_error process_err = CM_ERROR_INIT;
+
+	if (cm_process_harden(keep, CM_ARRAY_SIZE(keep), &process_err) != CM_OK) {
+		if (parsed == CM_OK)
+			*err = process_err;
+		return err->code;
+	}
+	/* also for a mistake in what came after them */
+	rep->progress_fd = cmd->progress_fd;
+	rep->report_fd = cmd->report_fd;
+	return parsed;
+}
+
 int main(int argc, char **argv)
 {
 	struct command cmd = { .progress_fd = -1, .report_fd = -1 };
 	struct cm_report rep = CM_REPORT_INIT;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_error report_err = CM_ERROR_INIT;
-	int r = parse_command(&cmd, argc, argv, &err);
+	int r = prepare(&cmd, &rep, argc, argv, &err);
 
-	if (r == CM_OK) {
-		const int keep[] = { cmd.progress_fd, cmd.report_fd };
-
-		r = cm_process_harden(keep, CM_ARRAY_SIZE(keep), &err);
-	}
 	if (r == CM_OK && cmd.wants_help) {
 		fputs(usage, stdout);
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_INTERNAL;
 	}
-	if (r == CM_OK) {
-		rep.progress_fd = cmd.progress_fd;
-		rep.report_fd = cmd.report_fd;
+	if (r == CM_OK)
 		r = run(&cmd, &rep, &err);
-	}
 	if (r != CM_OK)
 		cm_report_print_error(&err);
 	if (cm_report_finish(&rep, &err, &report_err) != CM_OK) {

@@ -11,39 +11,47 @@
 #include <string.h>
 
 #include "isolation/checkout/library.h"
-#include "runtime/base/buf.h"
+/* So that a tree with a million untracked files costs no more than one with a thousand. */
+static int stop_at_limit(const git_diff *so_far, const git_diff_delta *delta, const char *pathspec,
+			 void *payload)
+{
+	(void)delta;
+	(void)pathspec;
+	(void)payload;
+	return git_diff_num_deltas(so_far) >= CM_STATUS_MAX ? GIT_EUSER : 0;
+}
 
-struct counter {
-	/* paths of the first comparison, in the order of libgit2 */
-	struct cm_strv staged;
-	uint64_t n;
-	bool is_second;
-	bool is_out_of_memory;
-};
+static const char *path_of(const git_diff *diff, size_t i)
+{
+	const git_diff_delta *delta = git_diff_get_delta(diff, i);
+
+	return delta->new_file.path ? delta->new_file.path : delta->old_file.path;
+}
 
 static int compare_strings(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* 1: do not keep the delta, only its being there counts. Negative: stop. */
-static int count_delta(const git_diff *diff, const git_diff_delta *delta, const char *pathspec,
-		       void *payload)
+/* A file that is staged and then changed again is in both, and counts once. */
+static uint64_t count_either(const git_diff *staged, const git_diff *changed)
 {
-	struct counter *c = payload;
-	const char *path = delta->new_file.path ? delta->new_file.path : delta->old_file.path;
+	const char *paths[CM_STATUS_MAX];
+	size_t n = git_diff_num_deltas(staged);
+	size_t n_changed = git_diff_num_deltas(changed);
+	uint64_t count = n;
 
-	(void)diff;
-	(void)pathspec;
-	if (c->is_second && c->staged.n > 0 &&
-	    bsearch(&path, c->staged.v, c->staged.n, sizeof(*c->staged.v), compare_strings))
-		return 1;
-	if (!c->is_second && cm_strv_add(&c->staged, path) != CM_OK) {
-		c->is_out_of_memory = true;
-		return GIT_EUSER;
+	for (size_t i = 0; i < n; i++)
+		paths[i] = path_of(staged, i);
+	/* libgit2's own order depends on the source's core.ignorecase */
+	qsort(paths, n, sizeof(*paths), compare_strings);
+	for (size_t i = 0; i < n_changed; i++) {
+		const char *path = path_of(changed, i);
+
+		if (!bsearch(&path, paths, n, sizeof(*paths), compare_strings))
+			count++;
 	}
-	c->n++;
-	return c->n >= CM_STATUS_MAX ? GIT_EUSER : 1;
+	return count < CM_STATUS_MAX ? count : CM_STATUS_MAX;
 }
 
 static int head_tree(git_repository *repo, git_tree **ret, struct cm_error *err)
@@ -59,7 +67,7 @@ static int head_tree(git_repository *repo, git_tree **ret, struct cm_error *err)
 	return CM_OK;
 }
 
-static int compare(git_repository *repo, struct counter *c, struct cm_error *err)
+static int compare(git_repository *repo, uint64_t *ret, struct cm_error *err)
 {
 	CM_AUTO_GIT(git_tree) git_tree *tree = NULL;
 	CM_AUTO_GIT(git_diff) git_diff *staged = NULL;
@@ -70,32 +78,26 @@ static int compare(git_repository *repo, struct counter *c, struct cm_error *err
 	if (r != CM_OK)
 		return r;
 	opts.flags = GIT_DIFF_IGNORE_SUBMODULES | GIT_DIFF_INCLUDE_UNTRACKED;
-	opts.notify_cb = count_delta;
-	opts.payload = c;
+	opts.notify_cb = stop_at_limit;
 	r = git_diff_tree_to_index(&staged, repo, tree, NULL, &opts);
+	if (r == 0)
+		r = git_diff_index_to_workdir(&changed, repo, NULL, &opts);
 	if (r < 0 && r != GIT_EUSER)
-		return cm_library_error(err, "cannot compare the index with HEAD");
-	if (c->staged.n > 1)
-		qsort(c->staged.v, c->staged.n, sizeof(*c->staged.v), compare_strings);
-	c->is_second = true;
-	r = c->n < CM_STATUS_MAX ? git_diff_index_to_workdir(&changed, repo, NULL, &opts) : 0;
-	if (r < 0 && r != GIT_EUSER)
-		return cm_library_error(err, "cannot compare the work tree with the index");
-	return c->is_out_of_memory ? cm_error_set(err, CM_E_NOMEM, 0, "out of memory") : CM_OK;
+		return cm_library_error(err, "cannot compare the work tree with HEAD");
+	*ret = r == GIT_EUSER ? CM_STATUS_MAX : count_either(staged, changed);
+	return CM_OK;
 }
 
 int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error *err)
 {
 	CM_AUTO_GIT(git_repository) git_repository *repo = NULL;
-	struct counter c = { .n = 0 };
-	int r;
 
 	/* src->repo was opened without its work tree */
 	if (git_repository_open_ext(&repo, src->path, GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) < 0)
 		return cm_library_error(err, "cannot open repository '%s'", src->path);
-	r = git_repository_is_bare(repo) ? CM_OK : compare(repo, &c, err);
-	cm_strv_clear(&c.staged);
-	if (r == CM_OK)
-		*ret = c.n;
-	return r;
+	if (git_repository_is_bare(repo)) {
+		*ret = 0;
+		return CM_OK;
+	}
+	return compare(repo, ret, err);
 }

@@ -1,0 +1,882 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# casemate-checkout without a jail: what it makes equals what git clone makes, what is hostile in
+# a repository stays inert, what fails leaves nothing.  TAP.
+#
+#   t-checkout.sh PATH-OF-CASEMATE-CHECKOUT
+#
+# CM_TEST_MUST_WORK="USERNS NOBODY" (or "all") makes a missing prerequisite a failure.
+set -uo pipefail
+
+checkout=$(realpath "${1:?path of casemate-checkout}")
+# the hard links that must not be made are only possible on one file system
+work=$(mktemp -d "${TMPDIR:-/tmp}/casemate-checkout.XXXXXX")
+work=$(realpath "$work")
+chmod 755 "$work"
+trap 'chmod -R u+rwX "$work" 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+export HOME=$work/home GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org
+export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
+export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000' LC_ALL=C
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+mkdir "$HOME"
+umask 022
+
+count=0
+failed=0
+
+ok() { # NAME: by the status of the command before
+	local status=$? mark=
+	count=$((count + 1))
+	[ $status -eq 0 ] || mark='not '
+	echo "${mark}ok $count - $1"
+	[ $status -eq 0 ] && return
+	failed=$((failed + 1))
+	echo "# exit $rc; report: $(head -c 600 report 2>/dev/null)"
+	sed 's/^/# /' stderr 2>/dev/null | head -n 6
+}
+
+skip() { # PREREQUISITE NAME
+	count=$((count + 1))
+	case " ${CM_TEST_MUST_WORK:-} " in
+	*' all '* | *" $1 "*)
+		echo "not ok $count - $2 # $1 must work here"
+		failed=$((failed + 1))
+		;;
+	*) echo "ok $count - $2 # SKIP $1" ;;
+	esac
+}
+
+rc=0
+co() { # SOURCE TARGET [OPTION...]: status in rc, report and progress in files
+	local source=$1 target=$2
+	shift 2
+	"$checkout" --source "$source" --target "$target" --report-fd 3 --progress-fd 4 "$@" \
+		3>report 4>progress 2>stderr
+	rc=$?
+	return $rc
+}
+
+has() { # TEXT...: all in the report
+	local text
+	for text; do
+		grep -qF -- "$text" report || {
+			echo "# no '$text'"
+			return 1
+		}
+	done
+}
+
+# refused NAME EXIT CODE TEXT [TARGET]: the last co failed so, said how to go on, and left nothing
+refused() {
+	local target=${5:-t}
+	[ $rc -eq "$2" ] && has "\"code\":\"$3\"" "$4" '"hint":"' && grep -q '^hint: ' stderr &&
+		[ ! -e "$target" ] && [ ! -e "$target.partial" ]
+	ok "$1"
+	rm -rf "$target"
+}
+
+listing() { (cd "$1" && find . -path ./.git -prune -o -printf '%P %y %m %l\n' | sort); }
+
+# A checkout as good as the clone: content, modes, links, history, a clean status, files of its own.
+same() { # OURS GITS
+	diff -r --no-dereference -x .git "$1" "$2" && [ "$(listing "$1")" = "$(listing "$2")" ] &&
+		[ "$(git -C "$1" rev-parse HEAD)" = "$(git -C "$2" rev-parse HEAD)" ] &&
+		[ -z "$(git -C "$1" status --porcelain)" ] && sound "$1"
+}
+
+sound() { # REPOSITORY: whole by itself and no inode shared
+	git -C "$1" fsck --full --strict --no-dangling >fsck.out 2>&1 || {
+		cat fsck.out
+		return 1
+	}
+	! grep -v '^notice: ' fsck.out && [ -z "$(find "$1" -type f -links +1)" ] &&
+		[ -z "$(find "$1/.git/objects" ! -type f ! -type d)" ] &&
+		[ -z "$(find "$1/.git/objects" -type f ! -perm 444)" ] &&
+		[ ! -e "$1/.git/objects/info/alternates" ]
+}
+
+commit() { # REPOSITORY MESSAGE
+	git -C "$1" add -A && git -C "$1" commit -qm "$2"
+}
+
+# commit_tree REPOSITORY TREE: a commit of a tree that git itself would not make, as main
+commit_tree() {
+	git -C "$1" update-ref refs/heads/main "$(git -C "$1" commit-tree -m hostile "$2")"
+}
+
+make_source() {
+	git init -q -b main src
+	mkdir -p src/dir/sub
+	echo one >src/one
+	printf 'binary\0data' >src/dir/binary
+	echo run >src/dir/run && chmod 755 src/dir/run
+	ln -s ../one src/dir/sub/link
+	: >src/empty
+	echo odd >"src/dir/a name"$'\n'"with ü"
+	commit src first
+	git -C src tag light
+	git -C src tag -am annotated v1.0
+	git -C src branch feature/x
+	echo two >>src/one && commit src second
+	git -C src checkout -q feature/x
+	echo side >src/side && commit src side
+	git -C src checkout -q main
+}
+
+t_plain() {
+	co src t
+	git clone -q --no-hardlinks src g
+	[ $rc -eq 0 ] && same t g
+	ok 'a work tree is checked out as git clones it'
+	has '"code":"ok"' '"ref":"refs/heads/main"' '"branch":"main"' '"files":6' '"notes":[]' \
+		"\"commit\":\"$(git -C src rev-parse HEAD)\""
+	ok 'the report names commit, ref, branch and files'
+	[ "$(git -C t remote get-url origin)" = "$work/src" ] &&
+		[ "$(git -C t rev-parse --abbrev-ref '@{u}')" = origin/main ] &&
+		[ "$(git -C t for-each-ref --format='%(refname) %(objectname)')" = \
+			"$(git -C g for-each-ref --format='%(refname) %(objectname)')" ]
+	ok 'origin, upstream and refs are those of a clone'
+	git -C t pull -q && git -C t fetch -q --all && git -C t commit -q --allow-empty -m more
+	ok 'the result can pull and commit'
+	[ -z "$(find t/.git/hooks -type f)" ]
+	ok 'there are no hooks, samples or others'
+	local stages
+	stages=$(sed -n 's/^{"type":"checkout.progress","stage":"\([a-z]*\)","received":[0-9]*,"total":[0-9]*}$/\1/p' progress | uniq | tr '\n' ' ')
+	[ "$stages" = 'open refs loose packs files done ' ] &&
+		[ "$(wc -l <progress)" -eq "$(grep -c '^{"type":"checkout.progress",.*}$' progress)" ] &&
+		[ "$(wc -l <report)" -eq 1 ]
+	ok 'progress has each stage, one object a line'
+	rm -rf t g
+	(umask 077 && cd dir.d && "$checkout" --source ../src --target ./rel 2>../stderr)
+	rc=$?
+	[ $rc -eq 0 ] && [ "$(stat -c %a dir.d/rel)$(stat -c %a dir.d/rel/one)" = 755644 ] &&
+		[ "$(git -C dir.d/rel remote get-url origin)" = "$work/src" ]
+	ok 'relative paths work and the umask of the caller does not matter'
+	rm -rf dir.d/rel
+	"$checkout" --source src --target "a b"$'\n'c 2>stderr && sound "a b"$'\n'c
+	ok 'odd names of targets work'
+	rm -rf "a b"$'\n'c
+}
+
+t_forms() {
+	git clone -q --bare src bare.git
+	git -C src worktree add -q ../wt feature/x
+	git -C src worktree add -q --detach ../wt2 light
+	local form
+	for form in bare.git src/.git; do
+		co $form t && git clone -q --no-hardlinks $form g && same t g
+		ok "$form is a source"
+		rm -rf t g
+	done
+	co wt t && has '"branch":"feature/x"' && [ -e t/side ] && sound t
+	ok 'a linked worktree is a source, with its own HEAD'
+	rm -rf t
+	co wt2 t && has '"branch":null' 'detached' && [ ! -e t/side ] && sound t &&
+		! git -C t symbolic-ref -q HEAD
+	ok 'a detached worktree gives a detached checkout and a note'
+	rm -rf t
+	git init -q -b main super && git -C super -c protocol.file.allow=always \
+		submodule --quiet add "$work/src" mod && commit super m
+	co super/mod t && git clone -q --no-hardlinks super/mod g && same t g
+	ok "a submodule's tree is a source"
+	rm -rf t g
+	mv src/.git src/moved && co wt t
+	mv src/moved src/.git
+	refused 'a worktree whose repository is not there is explained' 1 not-found 'linked worktree'
+	git clone -q --bare src packed.git && git -C packed.git gc -q && git -C packed.git pack-refs --all
+	co packed.git t && git clone -q --no-hardlinks packed.git g && same t g &&
+		[ -n "$(find t/.git/objects/pack -name '*.idx')" ]
+	ok 'packs and packed refs are copied'
+	rm -rf t g
+	git -C packed.git config core.repositoryformatversion 1
+	git -C packed.git config extensions.worktreeConfig true
+	co packed.git t && sound t
+	ok 'harmless extensions do not stand in the way'
+	rm -rf t
+	git clone -q --bare src broken.git
+	echo 0123456789012345678901234567890123456789 >broken.git/refs/heads/gone
+	co broken.git t && has 'missing objects' && sound t && ! git -C t rev-parse -q --verify origin/gone
+	ok 'refs to missing objects are left out and noted'
+	rm -rf t
+}
+
+t_empty() {
+	git init -q -b trunk unborn
+	co unborn t && has '"commit":null' '"branch":"trunk"' '"files":0' 'has no commits' &&
+		[ "$(git -C t symbolic-ref HEAD)" = refs/heads/trunk ] && sound t &&
+		[ "$(find t -mindepth 1 -maxdepth 1)" = t/.git ]
+	ok 'a repository without commits gives an empty checkout and a note'
+	rm -rf t
+	git init -q --bare empty.git && co empty.git t && sound t
+	ok 'so does a bare one'
+	rm -rf t
+}
+
+t_shallow() {
+	git clone -q --depth 1 "file://$work/src" shallow
+	co shallow t && has 'shallow' && sound t &&
+		[ "$(git -C t rev-list --count HEAD)" = 1 ] &&
+		[ "$(git -C t rev-parse --is-shallow-repository)" = true ]
+	ok 'a shallow source gives a shallow checkout and a note'
+	rm -rf t
+	printf 'not a commit\n' >shallow/.git/shallow && co shallow t
+	refused 'a malformed shallow file is refused' 1 checkout 'not a list of commits'
+	git -C src config uploadpack.allowFilter true
+	git clone -q --no-checkout --filter=blob:none "file://$work/src" partial
+	co partial t
+	refused 'a partial clone that lacks objects is explained' 1 checkout 'partial clone'
+	git init -q --object-format=sha256 sha256 && co sha256 t
+	refused 'a SHA-256 repository is refused' 1 unsupported 'objectformat'
+}
+
+# at REF COMMIT BRANCH: a ref leads to a commit, on a branch or (empty) detached
+at() {
+	local commit
+	commit=$(git -C src rev-parse "$2^{commit}")
+	co src t --ref "$1" && has "\"commit\":\"$commit\"" &&
+		[ "$(git -C t rev-parse HEAD)" = "$commit" ] &&
+		[ "$(git -C t symbolic-ref -q --short HEAD)" = "$3" ] &&
+		[ -z "$(git -C t status --porcelain)" ]
+	ok "--ref $1"
+	rm -rf t
+}
+
+t_refs() {
+	local first
+	first=$(git -C src rev-parse light)
+	at HEAD main main
+	at feature/x feature/x feature/x
+	at refs/heads/feature/x feature/x feature/x
+	at heads/feature/x feature/x feature/x
+	at light light ''
+	at v1.0 v1.0 ''
+	at refs/tags/v1.0 v1.0 ''
+	at "$first" light ''
+	at "${first:0:4}" light ''
+	at "${first:0:12}" light ''
+	at "$(git -C src rev-parse v1.0)" v1.0 ''
+	co src t --ref feature/x && git clone -q --no-hardlinks -b feature/x src g && same t g &&
+		[ "$(git -C t rev-parse --abbrev-ref '@{u}')" = origin/feature/x ]
+	ok 'a branch tracks origin and equals git clone -b'
+	rm -rf t g
+	co src t --ref v1.0 && git clone -q --no-hardlinks -b v1.0 src g && same t g
+	ok 'a tag equals git clone -b'
+	rm -rf t g
+
+	git clone -q src down && git -C down branch -q --unset-upstream
+	co down t --ref origin/feature/x && has '"branch":"feature/x"' 'no upstream' && [ -e t/side ]
+	ok 'a remote-tracking branch becomes a local one'
+	rm -rf t
+	co down t --ref feature/x && has '"ref":"refs/remotes/origin/feature/x"' && [ -e t/side ] && sound t
+	ok 'its short name does, as for git checkout'
+	rm -rf t
+	git -C down remote add other ../src && git -C down fetch -q other
+	co down t --ref feature/x
+	refused 'a branch of two remotes is ambiguous' 1 invalid \
+		"'refs/remotes/origin/feature/x', 'refs/remotes/other/feature/x'"
+	git clone -q src both && git -C both tag main light
+	co both t --ref main
+	refused 'a name that is a tag and a branch is ambiguous' 1 invalid "'refs/tags/main', 'refs/heads/main'"
+	co src t --ref mian
+	refused 'a typing error gets a suggestion' 1 not-found "did you mean 'main'"
+	co src t --ref feature/y
+	refused 'so does another' 1 not-found "did you mean 'feature/x'"
+	co src t --ref V1.0
+	refused 'so does a wrong case' 1 not-found "'v1.0'"
+	co src t --ref 'main~1'
+	refused 'expressions are refused with a way out' 1 not-found 'git rev-parse'
+	co src t --ref 0000000000000000000000000000000000000000
+	refused 'an id that is not there' 1 not-found 'not in the source'
+	co src t --ref "$(git -C src rev-parse HEAD:one)"
+	refused "a file's id is no commit" 1 invalid 'id of a blob'
+	git -C src tag blobtag HEAD:one
+	co src t --ref blobtag
+	git -C src tag -d blobtag >/dev/null
+	refused 'nor is the tag of a file' 1 invalid 'names a blob'
+	co src t --ref ''
+	refused 'an empty ref is refused' 1 invalid '--ref'
+	co src t --ref '../../../../etc/passwd'
+	refused 'a ref is not a path' 1 not-found 'not in the source'
+}
+
+# With 1,500 objects of each kind some ids begin with the same four digits.
+t_short_ids() {
+	local i prefix id
+	git init -q -b main short
+	for i in $(seq 1500); do
+		echo "commit refs/heads/main"
+		echo "committer a <a@example.org> 1700000000 +0000"
+		printf 'data 1\nx\nM 100644 inline f\ndata %s\n%s\n' ${#i} "$i"
+	done | git -C short fast-import --quiet --force
+	git -C short cat-file --batch-all-objects --batch-check='%(objecttype) %(objectname)' >ids
+	# digits of two commits
+	prefix=$(sed -n 's/^commit \(....\).*/\1/p' ids | sort | uniq -d | head -n 1)
+	id=$(grep "^commit $prefix" ids | tail -n 1)
+	co short t --ref "$prefix"
+	refused 'an ambiguous id is an error that lists' 1 invalid "${id#* }"
+	# digits of one commit and of something else
+	prefix=$(awk '{ p = substr($2, 1, 4); if ($1 == "commit") c[p]++; else o[p]++ }
+		END { for (p in c) if (c[p] == 1 && o[p]) { print p; exit } }' ids)
+	id=$(grep "^commit $prefix" ids)
+	co short t --ref "$prefix" && has "\"commit\":\"${id#* }\""
+	ok 'only commits count when an id is ambiguous'
+	rm -rf t
+	# and of none
+	prefix=$(awk '{ p = substr($2, 1, 4); if ($1 == "commit") c[p]++; else o[p]++ }
+		END { for (p in o) if (!c[p] && o[p] > 1) { print p; exit } }' ids)
+	co short t --ref "$prefix"
+	refused 'digits of several files are no commit' 1 invalid 'none is that of a commit'
+}
+
+t_alternates() {
+	git clone -q --shared src shared && echo own >shared/own && commit shared own
+	git clone -q --shared shared chained && echo more >chained/more && commit chained more
+	co chained t && git clone -q --no-hardlinks chained g && same t g
+	ok 'a chain of alternates is read through, and the result has none'
+	rm -rf t g
+	git clone -q --shared src relative && echo ../../../src/.git/objects >relative/.git/objects/info/alternates
+	co relative t && sound t
+	ok 'relative alternates work'
+	rm -rf t
+	mv src hidden && co shared t
+	mv hidden src
+	[ $rc -eq 1 ] && grep -q '^hint: ' stderr && [ ! -e t ] && [ ! -e t.partial ]
+	ok 'an alternate that is not there is an error'
+	git clone -q src loop && echo "$work/loop/.git/objects" >loop/.git/objects/info/alternates
+	co loop t && sound t
+	ok 'an alternate of itself ends'
+	rm -rf t
+}
+
+t_object_store() {
+	git clone -q --no-hardlinks src linked && mv linked/.git/objects linked-objects &&
+		ln -s "$work/linked-objects" linked/.git/objects
+	co linked t
+	refused 'an object directory that is a link is refused' 1 checkout 'is not a directory'
+	git clone -q --no-hardlinks src lo
+	local id file
+	id=$(git -C lo rev-parse HEAD:one)
+	file=lo/.git/objects/${id:0:2}/${id:2}
+	mv "$file" loose && ln -s "$work/loose" "$file"
+	co lo t
+	refused 'a linked object is refused' 1 checkout 'not a regular file'
+	rm -f "$file" && mkfifo "$file"
+	timeout 20 "$checkout" --source lo --target t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'a FIFO among the objects does not hang' 1 checkout 'not a regular file'
+	rm -f "$file" && id=$(git -C lo rev-parse HEAD:dir/binary) &&
+		cp "lo/.git/objects/${id:0:2}/${id:2}" "$file"
+	co lo t
+	refused 'an object that is not what its name says is noticed' 1 checkout 'hash'
+	: >"$file.tmp" && rm -f "$file" && mv "$file.tmp" "$file"
+	co lo t
+	refused 'an empty object is noticed' 1 checkout 'cannot'
+	rm -f "$file" && cp loose "$file" && echo x >lo/.git/objects/pack/stray.txt &&
+		mkdir -p lo/.git/objects/extra && echo x >lo/.git/objects/extra/y && co lo t &&
+		[ ! -e t/.git/objects/extra ] && [ ! -e t/.git/objects/pack/stray.txt ] && sound t
+	ok 'what is no object is not copied'
+	rm -rf t
+}
+
+t_gc() {
+	git init -q -b main busy
+	local i status=0
+	for i in $(seq 400); do echo "$i" >"busy/f$i"; done
+	commit busy base
+	(
+		while [ ! -e stop-gc ]; do
+			git -C busy commit -q --allow-empty -m x
+			git -C busy repack -q -a -d
+		done
+	) >/dev/null 2>&1 &
+	local pid=$!
+	for i in $(seq 12); do
+		co busy t && sound t || status=1
+		rm -rf t
+		[ $status -eq 0 ] || break
+	done
+	: >stop-gc
+	wait $pid
+	[ $status -eq 0 ]
+	ok 'a source that is repacked meanwhile is copied whole'
+	rm -f stop-gc
+}
+
+# hostile_name NAME...: an entry of that name (in a sub-directory for a/NAME) is refused
+hostile_name() {
+	local name blob tree
+	for name; do
+		rm -rf hostile t
+		git init -q -b main hostile
+		blob=$(echo '[core] fsmonitor = touch /pwned' | git -C hostile hash-object -w --stdin)
+		tree=$(printf '100644 blob %s\tconfig\n' "$blob" | git -C hostile mktree)
+		tree=$(printf '040000 tree %s\t%s\0' "$tree" "${name##*/}" | git -C hostile mktree -z)
+		[ "${name%/*}" = "$name" ] ||
+			tree=$(printf '040000 tree %s\t%s\n' "$tree" "${name%/*}" | git -C hostile mktree)
+		commit_tree hostile "$tree"
+		co hostile t
+		[ $rc -eq 1 ] && has '"code":"checkout"' && [ ! -e t ] && [ ! -e t.partial ]
+		ok "the name $(printf %q "$name") is refused"
+	done
+}
+
+t_names() {
+	hostile_name harmless >/dev/null
+	[ $rc -eq 0 ] && [ -e t/harmless/config ]
+	ok 'control: the same tree with a harmless name is checked out'
+	rm -rf t
+	# shellcheck disable=SC2016
+	hostile_name .git .GIT .Git .. . a/.git a/.. git~1 GIT~1 '.git ' '.git.' '.git...' \
+		'.git::$INDEX_ALLOCATION' '.git:x' $'.g\u200cit' $'.gi\u200dt' $'\ufeff.git' \
+		$'.git\u200e' 'a/.g'$'\u206f''it' '.git\x'
+	[ ! -e config ] && [ ! -e ../config ] && [ ! -e /pwned ]
+	ok 'nothing of them is beside the target'
+}
+
+t_links() {
+	mkdir outside && echo untouched >outside/file
+	git init -q -b main ln && ln -s "$work/outside" ln/abs && ln -s ../outside ln/rel &&
+		ln -s /etc/passwd ln/passwd && ln -s nowhere ln/dangling && commit ln l
+	co ln t && git clone -q --no-hardlinks ln g && same t g &&
+		[ "$(readlink t/passwd)" = /etc/passwd ] && [ "$(cat outside/file)" = untouched ]
+	ok 'links that lead out are links'
+	rm -rf t g
+	# one name twice: a link, and a directory with a file to be written through it
+	git init -q -b main twice
+	local link file dir tree first
+	link=$(printf %s "$work/outside" | git -C twice hash-object -w --stdin)
+	file=$(echo overwritten | git -C twice hash-object -w --stdin)
+	dir=$(printf '100644 blob %s\tfile\n' "$file" | git -C twice mktree)
+	for first in link dir; do
+		if [ $first = link ]; then
+			tree=$({ entry 120000 a "$link" && entry 40000 a "$dir"; } | tree_of twice)
+		else
+			tree=$({ entry 40000 a "$dir" && entry 120000 a "$link"; } | tree_of twice)
+		fi
+		commit_tree twice "$tree"
+		co twice t
+		[ $rc -le 1 ] && [ "$(cat outside/file)" = untouched ] && [ "$(ls outside)" = file ]
+		ok "nothing is written through a link of the tree's own ($first first)"
+		rm -rf t
+	done
+	# a/b as one name, and names that lead out
+	for name in a/file ../escaped "/$work/escaped"; do
+		tree=$({ entry 120000 a "$link" && entry 100644 "$name" "$file"; } | tree_of twice)
+		commit_tree twice "$tree"
+		co twice t
+		[ $rc -eq 1 ] && [ "$(cat outside/file)" = untouched ] && [ ! -e escaped ] && [ ! -e t ]
+		ok "a name with a slash is refused ($name)"
+		rm -rf t
+	done
+	git init -q -b main gm && link=$(printf /etc/passwd | git -C gm hash-object -w --stdin)
+	commit_tree gm "$(printf '120000 blob %s\t.gitmodules\n' "$link" | git -C gm mktree)"
+	co gm t
+	[ $rc -eq 1 ] && [ ! -e t ]
+	ok 'a .gitmodules that is a link is refused'
+	rm -rf t
+}
+
+entry() { # MODE NAME ID: a raw tree entry
+	printf '%s %s\0' "$1" "$2"
+	printf %b "$(printf %s "$3" | sed 's/../\\x&/g')"
+}
+
+tree_of() { # REPOSITORY: a tree of the raw entries on standard input
+	git -C "$1" hash-object -t tree -w --stdin --literally
+}
+
+# Whatever could run a program on checkout: each leaves a mark when it runs.
+t_programs() {
+	git init -q -b main prog
+	local mark="touch $work/ran" hook
+	cat >prog/.gitattributes <<-EOF
+		*.flt filter=evil diff=evil merge=evil
+		*.prc filter=proc
+	EOF
+	echo content >prog/a.flt
+	echo content >prog/b.prc
+	commit prog p
+	for hook in post-checkout pre-commit reference-transaction post-index-change; do
+		printf '#!/bin/sh\n%s\n' "$mark" >prog/.git/hooks/$hook
+		chmod 755 prog/.git/hooks/$hook
+	done
+	mkdir -p tpl/hooks && cp prog/.git/hooks/post-checkout tpl/hooks/
+	cat >>prog/.git/config <<-EOF
+		[filter "evil"]
+			smudge = $mark; cat
+			clean = $mark; cat
+			required = true
+		[filter "proc"]
+			process = $mark
+			required = true
+		[core]
+			fsmonitor = $mark
+			hooksPath = $work/prog/.git/hooks
+			sshCommand = $mark
+			pager = $mark
+		[uploadpack]
+			packObjectsHook = $mark
+	EOF
+	cp prog/.git/config "$HOME/.gitconfig"
+	git config -f "$HOME/.gitconfig" init.templateDir "$work/tpl"
+	git config -f "$HOME/.gitconfig" core.autocrlf true
+	git config -f "$HOME/.gitconfig" "url.$work/other.insteadOf" "$work/prog"
+	mkdir -p "$HOME/.config/git" && cp "$HOME/.gitconfig" "$HOME/.config/git/config"
+	GIT_TEMPLATE_DIR=$work/tpl GIT_DIR=$work/src/.git GIT_OBJECT_DIRECTORY=/nonexistent \
+		GIT_EXTERNAL_DIFF="$mark" co prog t
+	[ $rc -eq 0 ] && [ ! -e ran ] && [ "$(cat t/a.flt)" = content ] && [ ! -e t/.git/hooks/post-checkout ] &&
+		! grep -q -e evil -e fsmonitor -e autocrlf -e insteadOf t/.git/config &&
+		[ "$(git -C t config remote.origin.url)" = "$work/prog" ]
+	ok 'no hook, filter, template or setting of source, home or environment has an effect'
+	[ -z "$(git -C t status --porcelain)" ] && [ ! -e ran ]
+	ok 'nor later, by git in the result'
+	git -C prog checkout -q -f HEAD -- . >/dev/null 2>&1
+	rm -f prog/a.flt && git -C prog checkout -q -- a.flt >/dev/null 2>&1
+	[ -e ran ]
+	ok 'control: git runs them in the source'
+	rm -rf t ran "$HOME"/.gitconfig "$HOME"/.config
+}
+
+t_attributes() {
+	git init -q -b main attr && mkdir attr/sub
+	printf '*.txt text eol=crlf\n*.id ident\n*.bin -text\n' >attr/.gitattributes
+	printf '*.txt -text\n+before text eol=crlf\n' >attr/sub/.gitattributes
+	printf 'a\nb\n' | tee attr/x.txt attr/sub/x.txt 'attr/!early' 'attr/sub/+before' attr/x.bin >/dev/null
+	# shellcheck disable=SC2016
+	printf '$Id$\n' >attr/x.id
+	printf '+early.txt text eol=crlf\n' >>attr/.gitattributes && printf 'a\nb\n' >attr/+early.txt
+	commit attr a
+	co attr t && git clone -q --no-hardlinks attr g && same t g && grep -q $'\r' t/+early.txt
+	ok 'line ends and ident are as git makes them, whatever the order of names'
+	rm -rf t g
+}
+
+t_submodules() {
+	git init -q -b main private && echo PRIVATE-DATA >private/p && commit private p
+	git init -q -b main sm
+	local id i=0 url
+	id=$(git -C private rev-parse HEAD)
+	while read -r url; do
+		i=$((i + 1))
+		printf '[submodule "m%s"]\n\tpath = m%s\n\turl = %s\n' $i $i "$url"
+		git -C sm update-index --add --cacheinfo "160000,$id,m$i"
+	done >sm/.gitmodules <<-EOF
+		$work/private
+		file://$work/private
+		../private
+		git://example.org/x
+		http://example.org/x
+		ext::sh -c touch% $work/ran
+		-u./evil
+		ssh://-oProxyCommand=touch/x
+		"https://user:secret@example.org/x" ; comment
+		ssh://git@example.org/x
+		git@example.org:x/y.git
+		git@-oProxyCommand=x:y
+	EOF
+	printf '[include]\n\tpath = /dev/zero\n' >>sm/.gitmodules
+	git -C sm update-index --add --cacheinfo "160000,$id,nowhere"
+	git -C sm add .gitmodules && git -C sm commit -qm s
+	co sm t && has '"submodules":13' '"files":1,'
+	ok 'submodules do not stop a checkout'
+	local n refused=1
+	for n in 1 2 3 4 5 6 7 8 12; do has "submodule 'm$n' is refused" || refused=0; done
+	[ $refused = 1 ]
+	ok 'path, file, relative, git, http, ext and option-like addresses are refused'
+	has "'m9' is not fetched yet: 'https://example.org/x'" "'m10' is not fetched yet" \
+		"'m11' is not fetched yet" "'nowhere' has no address" && ! grep -q secret report
+	ok 'https and ssh are noted, passwords are not'
+	! grep -rq PRIVATE-DATA t && [ -z "$(find t/m* -mindepth 1)" ] && [ ! -e ran ] && [ ! -e t/.git/modules ]
+	ok 'nothing of a neighbour is there'
+	rm -rf t
+	git init -q -b main many
+	for i in $(seq 40); do git -C many update-index --add --cacheinfo "160000,$id,s$i"; done
+	git -C many commit -qm m
+	co many t && has '"submodules":40' '24 more submodules'
+	ok 'many submodules do not make many notes'
+	rm -rf t
+}
+
+t_lfs() {
+	git init -q -b main lfs
+	local i pointer='version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 12345'
+	mkdir lfs/sub
+	echo '*.bin filter=lfs diff=lfs merge=lfs -text' >lfs/.gitattributes
+	for i in +1 2 sub/3; do echo "$pointer" >lfs/$i.bin; done
+	echo 'not a pointer' >lfs/plain.bin
+	echo "$pointer" >lfs/text.txt
+	commit lfs l
+	co lfs t && has '"lfs_pointers":3' '3 files are Git LFS pointers' && [ "$(cat t/2.bin)" = "$pointer" ]
+	ok 'LFS pointers are counted, other files are not'
+	rm -rf t
+}
+
+t_target() {
+	mkdir exists && echo mine >exists/file
+	co src exists
+	[ $rc -eq 1 ] && has '"code":"exists"' && [ "$(cat exists/file)" = mine ] && [ ! -e exists.partial ]
+	ok 'a target that is there is left alone'
+	mkdir empty && co src empty
+	[ $rc -eq 1 ] && has '"code":"exists"' && [ -z "$(ls empty)" ]
+	ok 'so is an empty one'
+	ln -s nowhere dangling && co src dangling
+	[ $rc -eq 1 ] && has '"code":"exists"' && [ ! -e nowhere ]
+	ok 'so is a link'
+	mkdir -p t.partial/.git/objects/00 && echo old >t.partial/old && chmod 500 t.partial/.git/objects
+	co src t && [ ! -e t/old ] && [ ! -e t.partial ] && sound t
+	ok 'what a killed run left is removed'
+	rm -rf t
+	mkdir precious && echo keep >precious/keep && ln -s precious t.partial
+	co src t && [ "$(cat precious/keep)" = keep ] && [ ! -L t.partial ] && sound t
+	ok 'a link of that name is removed and not followed'
+	rm -rf t
+	echo file >t.partial && co src t && sound t
+	ok 'so is a file'
+	rm -rf t
+	mkdir t.partial && exec 9<t.partial && flock 9 && co src t
+	[ $rc -eq 1 ] && has '"code":"busy"' && [ -d t.partial ]
+	ok 'a checkout that is running elsewhere is left alone'
+	exec 9<&- && rm -rf t.partial
+	co src no/such/parent/t
+	[ $rc -eq 1 ] && has '"code":"not-found"' 'parent'
+	ok 'a missing parent is named'
+	git clone -q src s.partial && co s.partial s
+	[ $rc -eq 1 ] && has '"code":"invalid"' 'overwrite the source' && [ -e s.partial/one ]
+	ok 'the source is never taken for a leftover'
+	co src /
+	[ $rc -eq 1 ] && has '"code":"invalid"'
+	ok 'the root is no target'
+}
+
+t_source() {
+	mkdir plain.d && : >plain.f
+	co plain.d t
+	refused 'a directory without a repository' 1 not-found 'not a git repository'
+	co src/dir t
+	refused 'parents are not searched' 1 not-found 'not a git repository'
+	co plain.f t
+	refused 'a file' 1 invalid 'not a directory'
+	co missing t
+	refused 'nothing' 1 not-found 'does not exist'
+	local scheme
+	for scheme in https ssh git http file git+ssh HTTPS; do
+		co "$scheme://user:secret@example.org/x" t
+		! grep -q -e secret report stderr
+		ok "$scheme: no password in the message"
+		refused "$scheme is refused by name" 1 unsupported "address yet"
+	done
+	co git@example.org:secret/x t
+	refused 'the short form of ssh' 1 unsupported "'ssh'"
+	co ext::sh t
+	refused 'a transport helper' 1 unsupported 'address'
+	co 'gopher://x' t
+	refused 'an unknown scheme' 1 invalid 'gopher'
+	co -- t
+	refused 'an option for a source' 1 invalid "'--'"
+	mkdir 'co:lon' && git clone -q src co:lon/r && co co:lon/r t && sound t
+	ok 'a colon in a path that exists is no address'
+	rm -rf t
+}
+
+t_unreadable() {
+	local as=()
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$checkout" || {
+			skip NOBODY 'an unreadable source'
+			return
+		}
+		as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	fi
+	mkdir -m 777 open
+	git clone -q src secret1 && if [ "$(id -u)" = 0 ]; then chmod 700 secret1; else chmod 000 secret1; fi
+	git clone -q src secret2 && chmod 000 secret2/.git
+	git clone -q --no-hardlinks src secret3
+	find secret3/.git/objects -type f -exec chmod 000 {} +
+	local i
+	for i in 1 2 3; do
+		"${as[@]}" "$checkout" --source secret$i --target open/t --report-fd 3 3>report 2>stderr
+		rc=$?
+		refused "an unreadable source ($i)" 1 denied '"msg"' open/t
+	done
+	chmod 755 secret*/.git secret1 2>/dev/null
+	"${as[@]}" "$checkout" --source src --target open/t --report-fd 3 3>report 2>stderr && sound_as open/t
+	rc=$?
+	[ $rc -eq 0 ]
+	ok "a readable source of another user"
+	mkdir -m 755 closed
+	[ "$(id -u)" = 0 ] || chmod 555 closed
+	"${as[@]}" "$checkout" --source src --target closed/t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'a parent that cannot be written' 1 denied closed/t closed/t
+	rm -rf open
+}
+
+sound_as() { git -c safe.directory='*' -C "$1" fsck >/dev/null 2>&1; }
+
+t_disk_full() {
+	unshare -Urm true 2>/dev/null || {
+		skip USERNS 'a full disk'
+		skip USERNS 'no inodes left'
+		return
+	}
+	mkdir small
+	git init -q -b main big && head -c 3000000 /dev/urandom >big/data && commit big b
+	# shellcheck disable=SC2016
+	local script='mount -t tmpfs -o "$1" tmpfs small && shift && "$@" --target small/t; rc=$?; ls -A small >left; exit $rc'
+	local size
+	for size in 1m 4m nr_inodes=30; do
+		case $size in *m) size=size=$size ;; esac
+		unshare -Urm sh -c "$script" sh "$size" "$checkout" --source big --report-fd 3 3>report 2>stderr
+		rc=$?
+		[ $rc -eq 1 ] && has '"code":"limit"' '"hint":"free space' && [ ! -s left ]
+		ok "a full disk is a limit and leaves nothing ($size)"
+	done
+	unshare -Urm sh -c "$script" sh size=16m "$checkout" --source big --report-fd 3 3>report 2>stderr
+	rc=$?
+	[ $rc -eq 0 ]
+	ok 'control: with space it works'
+}
+
+t_killed() {
+	git init -q -b main large
+	local i delay status=0 kills=0
+	for i in $(seq 3000); do echo "$i" >"large/f$i"; done
+	commit large l
+	for i in $(seq 25); do
+		"$checkout" --source large --target t >/dev/null 2>&1 &
+		delay=$(printf '0.%03d' $((i * 8)))
+		sleep "$delay"
+		kill -9 $! 2>/dev/null && kills=$((kills + 1))
+		wait $! 2>/dev/null
+		if [ -e t ]; then
+			[ -z "$(git -C t status --porcelain)" ] && sound t || status=1
+			rm -rf t
+		fi
+	done
+	[ $status -eq 0 ] && [ $kills -gt 3 ]
+	ok 'a target that is there is complete, whenever the process was killed'
+	co large t && [ ! -e t.partial ] && git clone -q --no-hardlinks large g && same t g
+	ok 'the next run starts over'
+	rm -rf t g
+}
+
+t_process() {
+	"$checkout" --source large --target t >/dev/null 2>stderr &
+	local pid=$! seen=0
+	for _ in $(seq 200); do
+		grep -q '^NoNewPrivs:.1' "/proc/$pid/status" 2>/dev/null &&
+			grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits" &&
+			seen=1 && break
+	done
+	wait $pid
+	rc=$?
+	[ $rc -eq 0 ] && [ $seen = 1 ]
+	ok 'no new privileges and no core files'
+	rm -rf t
+	"$checkout" --source src --target t --report-fd 77 2>stderr
+	rc=$?
+	[ $rc -eq 1 ] && grep -q 77 stderr && [ ! -e t ]
+	ok 'a descriptor that is not open is refused'
+	"$checkout" --source src --target t --report-fd 3 --progress-fd 4 3> >(exec true) 4> >(exec true) 2>stderr
+	rc=$?
+	[ -e t ] && { [ $rc -eq 2 ] || [ $rc -eq 0 ]; }
+	ok 'readers that are gone do not kill it'
+	rm -rf t
+	"$checkout" --source src --target t <&- >&- 2>&- && sound t
+	ok 'closed standard descriptors do no harm'
+	rm -rf t
+	co shallow t >/dev/null
+	"$checkout" --source wt2 --target t2 2>stderr && grep -q '^note: ' stderr
+	ok 'without a report the notes are on standard error'
+	rm -rf t t2
+	"$checkout" --help | grep -q -- '--status PATH' && ! "$checkout" --bogus 2>stderr && grep -q '^hint: ' stderr
+	ok 'help and a wrong option'
+	git init -q -b main esc && git -C esc commit -q --allow-empty -m e
+	co esc $'no\e[31m/t'
+	! grep -q $'\e' stderr && ! grep -q $'\e' report
+	ok 'control characters do not reach the terminal'
+}
+
+status_is() { # PATH NAME
+	local want got
+	want=$(git -C "$1" status --porcelain | wc -l)
+	got=$("$checkout" --status "$1" 2>stderr)
+	rc=$?
+	[ "$rc $got" = "0 {\"uncommitted\":$want}" ]
+	ok "$2 ($want, $got)"
+}
+
+t_status() {
+	git clone -q src st && mkdir st/new
+	status_is st 'status: clean'
+	echo x >>st/one && echo y >st/new/a && echo y >st/new/b && echo z >st/untracked
+	rm st/empty && echo s >st/staged && git -C st add staged && echo t >>st/staged
+	printf 'ignored\n' >st/.git/info/exclude && echo i >st/ignored
+	git -C st mv dir/run moved && git -C st config status.renames false
+	status_is st 'status: changed, deleted, staged, untracked, ignored'
+	status_is unborn 'status: no commits'
+	echo x >unborn/x && git -C unborn add x
+	status_is unborn 'status: no commits and a staged file'
+	[ "$("$checkout" --status bare.git)" = '{"uncommitted":0}' ]
+	ok 'status: a bare repository'
+	local before
+	before=$(stat -c '%y %i' st/.git/index)
+	mkdir st/lots && git -C st add -A && for i in $(seq 1500); do echo "$i" >"st/dir/n$i"; done
+	before=$(stat -c '%y %i' st/.git/index)
+	[ "$("$checkout" --status st)" = '{"uncommitted":1000}' ] &&
+		[ "$before" = "$(stat -c '%y %i' st/.git/index)" ]
+	ok 'status: stops at 1000 and writes nothing'
+	"$checkout" --status plain.d 2>stderr
+	rc=$?
+	[ $rc -eq 1 ] && grep -q '^hint: ' stderr
+	ok 'status: no repository'
+}
+
+t_many_refs() {
+	git clone -q --bare src refs.git
+	local id
+	id=$(git -C refs.git rev-parse main)
+	for i in $(seq 3000); do echo "create refs/heads/b/$i $id"; done | git -C refs.git update-ref --stdin
+	for i in $(seq 1000); do echo "create refs/tags/t-$i $(git -C refs.git rev-parse v1.0)"; done |
+		git -C refs.git update-ref --stdin
+	co refs.git t && git clone -q --no-hardlinks refs.git g && same t g &&
+		[ "$(git -C t for-each-ref | wc -l)" = "$(git -C g for-each-ref | wc -l)" ] &&
+		[ "$(git -C t rev-parse 't-7^{}')" = "$(git -C g rev-parse 't-7^{}')" ] &&
+		[ "$(find t/.git/refs -type f | wc -l)" -le 2 ]
+	ok 'thousands of refs become one file'
+	rm -rf t g
+}
+
+mkdir dir.d
+make_source
+t_plain
+t_forms
+t_empty
+t_shallow
+t_refs
+t_short_ids
+t_alternates
+t_object_store
+t_gc
+t_names
+t_links
+t_programs
+t_attributes
+t_submodules
+t_lfs
+t_target
+t_source
+t_unreadable
+t_disk_full
+t_killed
+t_process
+t_status
+t_many_refs
+
+echo "1..$count"
+[ $failed -eq 0 ]
