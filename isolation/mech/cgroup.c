@@ -37,7 +37,7 @@ static const struct {
 	const char *hint;
 } limit_texts[] = {
 	{ CM_CG_MEMORY, "memory limit", "make it optional, for example --memory '4G?'" },
-	{ CM_CG_PIDS, "limit of processes", "make it optional, for example --pids '4096?'" },
+	{ CM_CG_PIDS, "limit of processes", "make it optional, for example --pids-limit '4096?'" },
 	{ CM_CG_CPU, "cpu limit", "make it optional, for example --cpus '2?'" },
 	{ CM_CG_CPUSET, "cpu set", "name processors that this host has, or leave --cpuset out" },
 	{ CM_CG_SWAP, "swap limit", "make it optional, for example --swap '0?'" },
