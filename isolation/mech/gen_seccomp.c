@@ -128,7 +128,7 @@ static void export_program(scmp_filter_ctx ctx, const struct target *t, struct c
 	len = pread(fileno(f), ret->insns, sizeof(ret->insns), 0);
 	if (len <= 0 || (size_t)len == sizeof(ret->insns))
 		die("cannot read the program of", t->name, len < 0 ? errno : EFBIG);
-	fclose(f);
+	(void)fclose(f);
 	ret->n = (size_t)len / sizeof(ret->insns[0]);
 	for (size_t i = 1; i < ret->n; i++) {
 		const struct sock_filter *load = &ret->insns[i - 1];

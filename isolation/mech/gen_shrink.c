@@ -133,16 +133,12 @@ static void drop_empty_test(struct work *w, size_t pc)
 {
 	struct insn *i = &w->in[pc];
 	const struct insn *next = &w->in[pc + 1];
-	size_t to;
+	bool nothing = i->code == (BPF_ALU | BPF_AND | BPF_K) && i->k == 0 &&
+		       next->code == (BPF_JMP | BPF_JEQ | BPF_K) && next->k == 0;
+	bool unread = BPF_CLASS(i->code) == BPF_LD && is_jump(next) && next->t == next->f;
+	size_t to = next->t;
 
-	if (i->code == (BPF_ALU | BPF_AND | BPF_K) && i->k == 0 &&
-	    next->code == (BPF_JMP | BPF_JEQ | BPF_K) && next->k == 0)
-		to = next->t;
-	else if (BPF_CLASS(i->code) == BPF_LD && is_jump(next) && next->t == next->f)
-		to = next->t;
-	else
-		return;
-	if (starts_anew(w, to))
+	if ((nothing || unread) && starts_anew(w, to))
 		*i = (struct insn){ BPF_JMP | BPF_JA, 0, to, to };
 }
 
@@ -270,19 +266,16 @@ static void find_ranges(struct work *w, uint32_t audit_arch)
 	}
 }
 
-static void want(struct work *w, size_t pc)
+/* Everything that a wanted instruction leads to; jumps only go forward, so once is enough. */
+static void want_followers(struct work *w)
 {
-	for (; !w->wanted[pc]; pc++) {
+	for (size_t pc = 0; pc < w->n; pc++) {
 		const struct insn *i = &w->in[pc];
 
-		w->wanted[pc] = true;
-		if (is_ret(i))
-			return;
-		if (is_jump(i)) {
-			want(w, i->t);
-			want(w, i->f);
-			return;
-		}
+		if (!w->wanted[pc] || is_ret(i))
+			continue;
+		w->wanted[is_jump(i) ? i->t : pc + 1] = true;
+		w->wanted[is_jump(i) ? i->f : pc + 1] = true;
 	}
 }
 
@@ -297,6 +290,7 @@ static size_t emit(struct work *w, uint16_t code, uint32_t k, size_t t, size_t f
 }
 
 /* A binary search over ranges [lo, hi); what a range leads to is a place in `in`, marked so. */
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than the logarithm of the number of ranges */
 static void emit_search(struct work *w, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
@@ -322,7 +316,8 @@ static void emit_search(struct work *w, size_t lo, size_t hi)
 static void copy_leaves(struct work *w)
 {
 	for (size_t i = 0; i < w->n_ranges; i++)
-		want(w, w->ranges[i].leaf);
+		w->wanted[w->ranges[i].leaf] = true;
+	want_followers(w);
 	for (size_t pc = 0; pc < w->n; pc++) {
 		const struct insn *i = &w->in[pc];
 
@@ -369,6 +364,8 @@ const char *cm_gen_shrink(const struct cm_gen_program *in, uint32_t audit_arch,
 		return "the program does not begin with the compare of the architecture";
 	simplify(&w);
 	find_ranges(&w, audit_arch);
+	if (w.n_ranges < 2)
+		return "all numbers have one answer";
 	bad_arch = w.in[1].f;
 	if (!is_ret(&w.in[bad_arch]))
 		return "another architecture's answer is not one instruction";
@@ -376,7 +373,7 @@ const char *cm_gen_shrink(const struct cm_gen_program *in, uint32_t audit_arch,
 	emit(&w, w.in[1].code, w.in[1].k, 2, LEAF(bad_arch));
 	emit(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	emit_search(&w, 0, w.n_ranges);
-	want(&w, bad_arch);
+	w.wanted[bad_arch] = true;
 	copy_leaves(&w);
 	return w.wrong ? w.wrong : write_program(&w, ret);
 }

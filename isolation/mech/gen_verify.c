@@ -89,7 +89,7 @@ static bool check(const struct cm_gen_subject *s, uint32_t arch, uint32_t nr,
 	return false;
 }
 
-/* All pairs of values of two neighbouring arguments: no rule looks at more than two. */
+/* All pairs of values of two arguments: no rule looks at more than two. */
 static bool check_pairs(const struct cm_gen_subject *s, uint32_t nr, unsigned int a, unsigned int b)
 {
 	const char *call = s->calls[nr];
@@ -110,13 +110,36 @@ static bool check_pairs(const struct cm_gen_subject *s, uint32_t nr, unsigned in
 	return true;
 }
 
-static bool has_rule(const char *call)
+/* The arguments that rules of the call look at, as bits. */
+static unsigned int ruled_args(const char *call)
 {
+	unsigned int args = 0;
+
 	for (size_t i = 0; i < CM_SC_TABLE_N; i++) {
-		if (cm_sc_table[i].rule.n > 0 && strcmp(cm_sc_table[i].call, call) == 0)
-			return true;
+		const struct cm_sc_entry *e = &cm_sc_table[i];
+
+		for (unsigned int c = 0; strcmp(e->call, call) == 0 && c < e->rule.n; c++)
+			args |= 1U << e->rule.cmps[c].arg;
 	}
-	return false;
+	return args;
+}
+
+/* Each argument with a rule, together with each other that has one, or else with any other. */
+static bool check_ruled(const struct cm_gen_subject *s, uint32_t nr, unsigned int ruled)
+{
+	for (unsigned int a = 0; a < 6; a++) {
+		unsigned int others = ruled & ~(1U << a);
+
+		if (!(ruled & 1U << a))
+			continue;
+		if (!others)
+			return check_pairs(s, nr, a, a == 0 ? 1 : 0);
+		for (unsigned int b = a + 1; b < 6; b++) {
+			if ((others & 1U << b) && !check_pairs(s, nr, a, b))
+				return false;
+		}
+	}
+	return true;
 }
 
 static bool check_number(const struct cm_gen_subject *s, uint32_t nr)
@@ -125,16 +148,13 @@ static bool check_number(const struct cm_gen_subject *s, uint32_t nr)
 	static const uint64_t ones[6] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
 					  UINT64_MAX, UINT64_MAX, UINT64_MAX };
 	const char *call = s->calls[nr];
+	unsigned int ruled = call ? ruled_args(call) : 0;
+	int expected = call ? cm_sim_expected(call, s->profile, zeroes) : ENOSYS;
 
-	if (!call || !has_rule(call)) {
-		int expected = call ? cm_sim_expected(call, s->profile, zeroes) : ENOSYS;
-
-		return check(s, s->audit_arch, nr, zeroes, expected) &&
-		       check(s, s->audit_arch, nr, ones, expected);
-	}
-	/* the pairs of arguments that rules of the table join */
-	return check_pairs(s, nr, 0, 1) && check_pairs(s, nr, 0, 2) && check_pairs(s, nr, 1, 2) &&
-	       check_pairs(s, nr, 2, 3);
+	if (ruled)
+		return check_ruled(s, nr, ruled);
+	return check(s, s->audit_arch, nr, zeroes, expected) &&
+	       check(s, s->audit_arch, nr, ones, expected);
 }
 
 bool cm_gen_verify(const struct cm_gen_subject *s)

@@ -44,7 +44,7 @@ static int load(const struct cm_seccomp_program *program)
 	struct sock_fprog prog = {
 		.len = program->n,
 		/* the kernel's structure lacks the const that the kernel keeps to */
-		.filter = (struct sock_filter *)(uintptr_t)program->insns,
+		.filter = (struct sock_filter *)program->insns,
 	};
 
 	return (int)cm_raw_syscall3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, cm_raw_ptr(&prog));
@@ -61,11 +61,11 @@ int cm_seccomp_load(const struct cm_seccomp_profile *profile)
 #define DEFAULT (1U << CM_SECCOMP_DEFAULT)
 #define STRICT (1U << CM_SECCOMP_STRICT)
 #define BOTH (DEFAULT | STRICT)
-#define SC_PLAIN(call, why) { #call, "allow", 0, why, BOTH },
-#define SC_ALLOW(call, nr, who, why) { #call, "allow", 0, why, who },
-#define SC_ALLOW_IF(call, nr, rule, who, why) { #call, "args", 0, why, who },
-#define SC_ERRNO(call, nr, err, who, why) { #call, "errno", err, why, who },
-#define SC_ARGS(call, nr, err, rule, who, why) { #call, "args", err, why, who },
+#define SC_PLAIN(call, why) { call, "allow", 0, BOTH, why },
+#define SC_ALLOW(call, nr, who, why) { call, "allow", 0, who, why },
+#define SC_ALLOW_IF(call, nr, rule, who, why) { call, "args", 0, who, why },
+#define SC_ERRNO(call, nr, err, who, why) { call, "errno", err, who, why },
+#define SC_ARGS(call, nr, err, rule, who, why) { call, "args", err, who, why },
 
 static const struct cm_seccomp_row rows[] = {
 #include "isolation/mech/seccomp.def"

@@ -40,9 +40,9 @@ struct cm_seccomp_row {
 	const char *action;
 	/* of a refusal, else 0 */
 	int error;
-	const char *reason;
 	/* bits 1U << enum cm_plan_seccomp: the profiles that have this row */
 	unsigned int profiles;
+	const char *reason;
 };
 const struct cm_seccomp_row *cm_seccomp_rows(size_t *ret_n);
 

@@ -78,11 +78,11 @@ struct cm_sc_entry {
 #define NE(a, v) { a, CM_SC_NE64, 0, v }
 #define GE(a, v) { a, CM_SC_GE64, 0, v }
 /* clang-format on */
-#define SC_PLAIN(call, why) { #call, CM_SC_ALLOW, NAMED, 0, BOTH, { 0 }, why },
-#define SC_ALLOW(call, nr, who, why) { #call, CM_SC_ALLOW, nr, 0, who, { 0 }, why },
-#define SC_ALLOW_IF(call, nr, rule, who, why) { #call, CM_SC_ALLOW_IF, nr, 0, who, rule, why },
-#define SC_ERRNO(call, nr, err, who, why) { #call, CM_SC_ERRNO, nr, err, who, { 0 }, why },
-#define SC_ARGS(call, nr, err, rule, who, why) { #call, CM_SC_ARGS, nr, err, who, rule, why },
+#define SC_PLAIN(call, why) { call, CM_SC_ALLOW, NAMED, 0, BOTH, { 0 }, why },
+#define SC_ALLOW(call, nr, who, why) { call, CM_SC_ALLOW, nr, 0, who, { 0 }, why },
+#define SC_ALLOW_IF(call, nr, rule, who, why) { call, CM_SC_ALLOW_IF, nr, 0, who, rule, why },
+#define SC_ERRNO(call, nr, err, who, why) { call, CM_SC_ERRNO, nr, err, who, { 0 }, why },
+#define SC_ARGS(call, nr, err, rule, who, why) { call, CM_SC_ARGS, nr, err, who, rule, why },
 
 /* The macros above are spelled short for the table's sake, and end with it. */
 static const struct cm_sc_entry cm_sc_table[] = {

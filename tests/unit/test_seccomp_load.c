@@ -423,7 +423,7 @@ static int count_filters(long unused)
 	(void)unused;
 	while (f && fgets(line, sizeof(line), f)) {
 		if (strncmp(line, "Seccomp_filters:", 16) == 0)
-			n = atoi(line + 16);
+			n = (int)strtol(line + 16, NULL, 10);
 	}
 	return n;
 }
