@@ -24,9 +24,9 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 
-#define TEXT_START (64U * 1024)
+#define TEXT_START ((size_t)64 * 1024)
 /* a host with 20,000 mounts; what is longer is a host that we do not know how to read */
-#define TEXT_MAX (8U * 1024 * 1024)
+#define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
 static const struct {
 	const char *name;
@@ -103,7 +103,7 @@ no_groups(struct cm_host_cgroup *ret, const char *fmt, ...)
 
 	memset(ret, 0, sizeof(*ret));
 	va_start(ap, fmt);
-	vsnprintf(ret->reason, sizeof(ret->reason), fmt, ap);
+	(void)vsnprintf(ret->reason, sizeof(ret->reason), fmt, ap);
 	va_end(ap);
 }
 
@@ -124,16 +124,17 @@ static void set_v2(struct cm_host_cgroup *ret, const char *base, uint32_t contro
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = CM_CGROUP_V2;
 	ret->controllers = controllers | CM_CG_FREEZER | CM_CG_CPUACCT;
-	snprintf(ret->v2_base, sizeof(ret->v2_base), "%s", base);
+	(void)snprintf(ret->v2_base, sizeof(ret->v2_base), "%s", base);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(v2_controllers); i++) {
 		size_t n = strlen(missing);
 
 		if ((EXPECTED & v2_controllers[i].bit & ~controllers) != 0)
-			snprintf(missing + n, sizeof(missing) - n, " %s", v2_controllers[i].name);
+			(void)snprintf(missing + n, sizeof(missing) - n, " %s",
+				       v2_controllers[i].name);
 	}
 	if (missing[0] != '\0')
-		snprintf(ret->reason, sizeof(ret->reason), "no controller in '%s' for:%s",
-			 shown(where), missing);
+		(void)snprintf(ret->reason, sizeof(ret->reason), "no controller in '%s' for:%s",
+			       shown(where), missing);
 }
 
 /*
@@ -182,11 +183,11 @@ static bool is_managers(const char *dir)
 static bool find_delegated(const struct cm_host_cgroup_v2 *v2, char *base, size_t size)
 {
 	size_t mount_len = strlen(v2->mount);
-	char *slash;
 
-	snprintf(base, size, "%s", v2->own);
+	(void)snprintf(base, size, "%s", v2->own);
 	for (;;) {
-		slash = strrchr(base, '/');
+		char *slash = strrchr(base, '/');
+
 		if (!slash || (size_t)(slash - base) < mount_len)
 			return false;
 		*slash = '\0';
@@ -254,13 +255,13 @@ void cm_host_cgroup_resolve_v1(struct cm_host_cgroup *facts)
 			continue;
 		base[0] = '\0';
 		facts->controllers &= ~(1U << i);
-		snprintf(missing + n, sizeof(missing) - n, " %s", cm_host_cgroup_names[i]);
+		(void)snprintf(missing + n, sizeof(missing) - n, " %s", cm_host_cgroup_names[i]);
 	}
 	if (facts->controllers == 0)
 		no_groups(facts, "control groups (v1) cannot be written by this user");
 	else if (missing[0] != '\0')
-		snprintf(facts->reason, sizeof(facts->reason), "no writable v1 hierarchy for:%s",
-			 missing);
+		(void)snprintf(facts->reason, sizeof(facts->reason),
+			       "no writable v1 hierarchy for:%s", missing);
 }
 
 /* NULL when it cannot be read; errno tells. Caller frees. */
@@ -304,6 +305,6 @@ void cm_host_cgroup_read(bool is_root, struct cm_host_cgroup *ret)
 	}
 	if (ret->kind == CM_CGROUP_NONE || !cm_host_cgroup_parse_v2(mountinfo, self_cgroup, &v2))
 		return;
-	snprintf(run_user_dir, sizeof(run_user_dir), "/run/user/%u", (unsigned int)uid);
+	(void)snprintf(run_user_dir, sizeof(run_user_dir), "/run/user/%u", (unsigned int)uid);
 	cm_host_cgroup_resolve_v2(is_root, uid, run_user_dir, &v2, ret);
 }

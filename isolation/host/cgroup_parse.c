@@ -162,14 +162,14 @@ static bool group_path(const struct mount_line *m, const char *own, char *out, s
 	char root[PATH_MAX];
 	char point[PATH_MAX];
 	const char *rest = own;
-	size_t n;
 	int len;
 
 	if (!span_unescape(m->root, root, sizeof(root)) ||
 	    !span_unescape(m->point, point, sizeof(point)))
 		return false;
 	if (strcmp(root, "/") != 0) {
-		n = strlen(root);
+		size_t n = strlen(root);
+
 		if (strncmp(own, root, n) != 0 || (own[n] != '\0' && own[n] != '/'))
 			return false;
 		rest = own + n;
@@ -255,5 +255,6 @@ void cm_host_cgroup_parse(const char *mountinfo, const char *self_cgroup,
 		return;
 	}
 	ret->kind = CM_CGROUP_NONE;
-	snprintf(ret->reason, sizeof(ret->reason), "no control group hierarchy is mounted here");
+	(void)snprintf(ret->reason, sizeof(ret->reason),
+		       "no control group hierarchy is mounted here");
 }

@@ -49,13 +49,16 @@ struct job {
 
 static const char *user_name(void)
 {
-	static char number[16];
-	const struct passwd *pw = getpwuid(geteuid());
+	static char name[64];
+	char text[4096];
+	struct passwd pw;
+	struct passwd *found = NULL;
 
-	if (pw)
-		return pw->pw_name;
-	snprintf(number, sizeof(number), "%u", (unsigned int)geteuid());
-	return number;
+	if (getpwuid_r(geteuid(), &pw, text, sizeof(text), &found) == 0 && found)
+		(void)snprintf(name, sizeof(name), "%s", pw.pw_name);
+	else
+		(void)snprintf(name, sizeof(name), "%u", (unsigned int)geteuid());
+	return name;
 }
 
 static int no_session(struct cm_error *err)
@@ -104,13 +107,14 @@ static int connect_to_manager(sd_bus **ret, bool *ret_is_direct, struct cm_error
 {
 	char address[96];
 
-	snprintf(address, sizeof(address), "unix:path=/run/user/%u/bus", (unsigned int)geteuid());
+	(void)snprintf(address, sizeof(address), "unix:path=/run/user/%u/bus",
+		       (unsigned int)geteuid());
 	if (connect_to(address, false, ret) == 0) {
 		*ret_is_direct = false;
 		return CM_OK;
 	}
-	snprintf(address, sizeof(address), "unix:path=/run/user/%u/systemd/private",
-		 (unsigned int)geteuid());
+	(void)snprintf(address, sizeof(address), "unix:path=/run/user/%u/systemd/private",
+		       (unsigned int)geteuid());
 	if (connect_to(address, true, ret) == 0) {
 		*ret_is_direct = true;
 		return CM_OK;
@@ -131,7 +135,7 @@ static int on_job_removed(sd_bus_message *m, void *data, sd_bus_error *ret_error
 	    strcmp(path, job->path) != 0)
 		return 0;
 	job->has_ended = true;
-	snprintf(job->result, sizeof(job->result), "%s", result);
+	(void)snprintf(job->result, sizeof(job->result), "%s", result);
 	return 0;
 }
 
@@ -175,7 +179,7 @@ static int start_unit(sd_bus *bus, const char *unit, struct job *job, struct cm_
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "o", &path);
 	if (r >= 0)
-		snprintf(job->path, sizeof(job->path), "%s", path);
+		(void)snprintf(job->path, sizeof(job->path), "%s", path);
 	else if (sd_bus_error_has_name(&why, SD_BUS_ERROR_SERVICE_UNKNOWN))
 		/* a bus, but no systemd on it */
 		r = no_session(err);
@@ -240,7 +244,7 @@ static void enable_controllers(int dir_fd)
 	char text[16];
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
-		snprintf(text, sizeof(text), "+%s", names[i]);
+		(void)snprintf(text, sizeof(text), "+%s", names[i]);
 		(void)cm_write_file_at(dir_fd, "cgroup.subtree_control", text);
 	}
 }
@@ -305,12 +309,12 @@ int main(int argc, char *argv[])
 	struct cm_error err = CM_ERROR_INIT;
 
 	if (argc < 4 || strcmp(argv[2], "--") != 0) {
-		fprintf(stderr, "usage: casemate-scope SESSION-ID -- KEEPER [ARG...]\n");
+		(void)fprintf(stderr, "usage: casemate-scope SESSION-ID -- KEEPER [ARG...]\n");
 		return STATUS_FAILED;
 	}
 	run(argv, &err);
-	fprintf(stderr, "casemate: %s\n", err.msg);
+	(void)fprintf(stderr, "casemate: %s\n", err.msg);
 	if (err.hint[0] != '\0')
-		fprintf(stderr, "hint: %s\n", err.hint);
+		(void)fprintf(stderr, "hint: %s\n", err.hint);
 	return STATUS_FAILED;
 }

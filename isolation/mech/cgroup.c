@@ -80,7 +80,7 @@ static int set_name(struct cm_cgroup *cg, const char *session_id, struct cm_erro
 		cm_error_hint(err, "use 1 to 128 of A-Z a-z 0-9 . _ -");
 		return CM_E_INVALID;
 	}
-	snprintf(cg->name, sizeof(cg->name), "cm-%s", session_id);
+	(void)snprintf(cg->name, sizeof(cg->name), "cm-%s", session_id);
 	return CM_OK;
 }
 
@@ -211,7 +211,7 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 		*ret = leaf;
 		return CM_OK;
 	}
-	snprintf(name, sizeof(name), "x%u", slot);
+	(void)snprintf(name, sizeof(name), "x%u", slot);
 	r = cm_cgroup_group_make(parent, name, &fd);
 	if (r < 0)
 		return cm_cgroup_make_failed(cg->name, name, r, err);
@@ -236,7 +236,7 @@ int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot)
 
 	if (parent < 0 || slot >= CM_MAX_EXECS)
 		return 0;
-	snprintf(name, sizeof(name), "x%u", slot);
+	(void)snprintf(name, sizeof(name), "x%u", slot);
 	return cm_cgroup_group_remove(parent, name);
 }
 

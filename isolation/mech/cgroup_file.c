@@ -57,7 +57,7 @@ int cm_cgroup_write_u64(int dirfd, const char *file, uint64_t value)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%" PRIu64, value);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
 	return cm_write_file_at(dirfd, file, text);
 }
 

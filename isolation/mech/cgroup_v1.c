@@ -173,10 +173,10 @@ static bool ancestor_has_cpu(int base_fd, uint64_t milli)
 		uint64_t quota = 0;
 		uint64_t period = 0;
 
-		snprintf(file, sizeof(file), "%scpu.cfs_quota_us", up);
+		(void)snprintf(file, sizeof(file), "%scpu.cfs_quota_us", up);
 		if (cm_cgroup_read_u64(base_fd, file, &quota) < 0)
 			return false;
-		snprintf(file, sizeof(file), "%scpu.cfs_period_us", up);
+		(void)snprintf(file, sizeof(file), "%scpu.cfs_period_us", up);
 		if (cm_cgroup_read_u64(base_fd, file, &period) < 0 || period == 0)
 			return false;
 		if (quota <= UINT64_MAX / 1000 && quota * 1000 <= milli * period)
@@ -264,11 +264,11 @@ int cm_cgroup_v1_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgr
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s/tasks", leaf);
+	(void)snprintf(path, sizeof(path), "%s/tasks", leaf);
 	ret->join_fd = openat(cg->group_fd[CM_CGI_FREEZER], path, O_WRONLY | O_CLOEXEC);
 	if (ret->join_fd < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/freezer.state", leaf);
+	(void)snprintf(path, sizeof(path), "%s/freezer.state", leaf);
 	ret->kill_fd = openat(cg->group_fd[CM_CGI_FREEZER], path, O_RDWR | O_CLOEXEC);
 	return ret->kill_fd < 0 ? -errno : 0;
 }
@@ -316,7 +316,7 @@ static void kill_pid(const char *name, pid_t pid)
 	fd = cm_sys_pidfd_open(pid, 0);
 	if (fd < 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	if (cm_read_file_at(AT_FDCWD, path, text, sizeof(text)) >= 0 && names_group(text, name))
 		(void)cm_sys_pidfd_send_signal(fd, SIGKILL);
 }
@@ -356,7 +356,7 @@ static void thaw_leaf(int group_fd, const char *leaf, void *data)
 	char path[NAME_MAX + 32];
 
 	(void)data;
-	snprintf(path, sizeof(path), "%s/freezer.state", leaf);
+	(void)snprintf(path, sizeof(path), "%s/freezer.state", leaf);
 	(void)cm_write_file_at(group_fd, path, "THAWED");
 }
 

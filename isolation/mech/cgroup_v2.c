@@ -56,7 +56,7 @@ static void enable(int dir_fd, uint32_t wanted)
 
 		if ((missing & controllers[i].bit) == 0)
 			continue;
-		snprintf(text, sizeof(text), "+%s", controllers[i].name);
+		(void)snprintf(text, sizeof(text), "+%s", controllers[i].name);
 		(void)cm_write_file_at(dir_fd, "cgroup.subtree_control", text);
 	}
 }
@@ -137,8 +137,8 @@ static int set_cpu(int fd, uint64_t milli)
 	ssize_t n;
 	int r;
 
-	snprintf(text, sizeof(text), "%" PRIu64 " %u", milli * (CM_CGROUP_CPU_PERIOD_US / 1000),
-		 CM_CGROUP_CPU_PERIOD_US);
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " %u",
+		       milli * (CM_CGROUP_CPU_PERIOD_US / 1000), CM_CGROUP_CPU_PERIOD_US);
 	r = cm_write_file_at(fd, "cpu.max", text);
 	if (r < 0)
 		return r;

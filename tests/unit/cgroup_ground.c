@@ -48,7 +48,7 @@ const char *own_id(void)
 {
 	static char id[64];
 
-	snprintf(id, sizeof(id), "test.%d", (int)getpid());
+	(void)snprintf(id, sizeof(id), "test.%d", (int)getpid());
 	return id;
 }
 
@@ -77,7 +77,7 @@ bool is_there(const struct ground *g, size_t i, const char *id)
 
 	if (g->dir[i][0] == '\0')
 		return false;
-	snprintf(path, sizeof(path), "%s/cm-%s", g->dir[i], id);
+	(void)snprintf(path, sizeof(path), "%s/cm-%s", g->dir[i], id);
 	return access(path, F_OK) == 0;
 }
 
@@ -203,7 +203,7 @@ static void find_grounds(void)
 		g->kind = CM_CGROUP_V1;
 		g->controllers = facts.controllers;
 		for (size_t i = 0; i < CM_CG_N; i++) {
-			snprintf(g->dir[i], sizeof(g->dir[i]), "%s", facts.v1_base[i]);
+			(void)snprintf(g->dir[i], sizeof(g->dir[i]), "%s", facts.v1_base[i]);
 			len += (size_t)snprintf(g->base + len, sizeof(g->base) - len, "%s%s",
 						i > 0 ? "\n" : "", g->dir[i]);
 		}
@@ -214,8 +214,8 @@ static void find_grounds(void)
 	if (facts.kind == CM_CGROUP_V2) {
 		grounds[1].kind = CM_CGROUP_V2;
 		grounds[1].controllers = facts.controllers;
-		snprintf(grounds[1].base, sizeof(grounds[1].base), "%s", facts.v2_base);
-		snprintf(grounds[1].dir[0], sizeof(grounds[1].dir[0]), "%s", facts.v2_base);
+		(void)snprintf(grounds[1].base, sizeof(grounds[1].base), "%s", facts.v2_base);
+		(void)snprintf(grounds[1].dir[0], sizeof(grounds[1].dir[0]), "%s", facts.v2_base);
 		grounds[1].had_base = access(facts.v2_base, F_OK) == 0;
 	}
 }
@@ -225,7 +225,7 @@ int ground_main(const struct CMUnitTest *tests, size_t n)
 	int r;
 
 	if (geteuid() != 0) {
-		fprintf(stderr, "skipped: control groups are made as root\n");
+		(void)fprintf(stderr, "skipped: control groups are made as root\n");
 		return 77;
 	}
 	/* orphans of the chains come to us, so that a leftover shows and none is left */

@@ -314,7 +314,7 @@ static int be_keeper(const struct ground *g, int turn)
 	uint32_t wanted = g->controllers & (CM_CG_PIDS | CM_CG_MEMORY);
 	int r;
 
-	snprintf(id, sizeof(id), "test.%d.%d", (int)getppid(), turn);
+	(void)snprintf(id, sizeof(id), "test.%d.%d", (int)getppid(), turn);
 	h = plan_for(g, id);
 	if ((wanted & CM_CG_MEMORY) != 0)
 		h->limits.memory_bytes = 64 * MIB;
@@ -324,7 +324,7 @@ static int be_keeper(const struct ground *g, int turn)
 	cm_cgroup_init(&cg);
 	r = cm_cgroup_make(&cg, &maker.plan, INIT_KUID, &err);
 	if (r < 0) {
-		fprintf(stderr, "keeper %d: %s\n", turn, err.msg);
+		(void)fprintf(stderr, "keeper %d: %s\n", turn, err.msg);
 		return 1;
 	}
 	r = cg.enforced == wanted ? 0 : 2;

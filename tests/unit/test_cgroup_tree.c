@@ -36,7 +36,7 @@ static void kill_leaf(const struct cm_cgroup *cg, const struct cm_cgroup_leaf *l
 		cm_cgroup_sleep_ms(1);
 	}
 	assert_string_equal(text, "FROZEN\n");
-	snprintf(path, sizeof(path), "%s/cgroup.procs", name);
+	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", name);
 	assert_true(cm_read_file_at(cg->group_fd[CM_CGI_FREEZER], path, text, sizeof(text)) > 0);
 	for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save))
 		assert_int_equal(kill((pid_t)strtol(p, NULL, 10), SIGKILL), 0);
@@ -209,7 +209,7 @@ static void test_empty_leftover_is_replaced(void **state)
 	for (size_t i = 0; i < CM_CG_N; i++) {
 		if (g->dir[i][0] == '\0')
 			continue;
-		snprintf(path, sizeof(path), "%s/cm-%s", g->dir[i], own_id());
+		(void)snprintf(path, sizeof(path), "%s/cm-%s", g->dir[i], own_id());
 		/* v2's base may not be there before the first make */
 		(void)!mkdir(g->dir[i], 0755);
 		assert_int_equal(mkdir(path, 0700), 0);

@@ -254,11 +254,11 @@ static int tree_setup(void **state)
 {
 	static struct tree t;
 
-	snprintf(t.top, sizeof(t.top), "/tmp/cm-test-cgroup.XXXXXX");
+	(void)snprintf(t.top, sizeof(t.top), "/tmp/cm-test-cgroup.XXXXXX");
 	if (!mkdtemp(t.top))
 		return -1;
-	snprintf(t.mount, sizeof(t.mount), "%s/cg", t.top);
-	snprintf(t.run, sizeof(t.run), "%s/run", t.top);
+	(void)snprintf(t.mount, sizeof(t.mount), "%s/cg", t.top);
+	(void)snprintf(t.run, sizeof(t.run), "%s/run", t.top);
 	*state = &t;
 	return mkdir(t.run, 0700);
 }
@@ -277,14 +277,14 @@ static const char *at(const struct tree *t, const char *rest)
 	static unsigned int turn;
 	char *out = path[turn++ % 4];
 
-	snprintf(out, PATH_MAX, "%s%s", t->mount, rest);
+	(void)snprintf(out, PATH_MAX, "%s%s", t->mount, rest);
 	return out;
 }
 
 static void resolve(const struct tree *t, bool is_root, const char *own)
 {
-	snprintf(v2.mount, sizeof(v2.mount), "%s", t->mount);
-	snprintf(v2.own, sizeof(v2.own), "%s%s", t->mount, own);
+	(void)snprintf(v2.mount, sizeof(v2.mount), "%s", t->mount);
+	(void)snprintf(v2.own, sizeof(v2.own), "%s%s", t->mount, own);
 	cm_host_cgroup_resolve_v2(is_root, 1000, t->run, &v2, &facts);
 }
 
@@ -397,7 +397,7 @@ static void test_user_needs_a_scope(void **state)
 		assert_string_equal(facts.reason, "no systemd user session");
 		assert_false(facts.needs_scope);
 	}
-	snprintf(bus, sizeof(bus), "%s/bus", t->run);
+	(void)snprintf(bus, sizeof(bus), "%s/bus", t->run);
 	fd = open(bus, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	close(fd);
@@ -420,14 +420,14 @@ static void test_v1_not_writable(void **state)
 	memset(&facts, 0, sizeof(facts));
 	facts.kind = CM_CGROUP_V1;
 	facts.controllers = CM_CG_MEMORY | CM_CG_PIDS;
-	snprintf(facts.v1_base[0], sizeof(facts.v1_base[0]), "%s", t->mount);
-	snprintf(facts.v1_base[1], sizeof(facts.v1_base[1]), "%s/absent", t->mount);
+	(void)snprintf(facts.v1_base[0], sizeof(facts.v1_base[0]), "%s", t->mount);
+	(void)snprintf(facts.v1_base[1], sizeof(facts.v1_base[1]), "%s/absent", t->mount);
 	cm_host_cgroup_resolve_v1(&facts);
 	assert_int_equal(facts.kind, CM_CGROUP_V1);
 	assert_int_equal(facts.controllers, CM_CG_MEMORY);
 	assert_string_equal(facts.v1_base[1], "");
 	assert_non_null(strstr(facts.reason, " pids"));
-	snprintf(facts.v1_base[0], sizeof(facts.v1_base[0]), "%s/absent", t->mount);
+	(void)snprintf(facts.v1_base[0], sizeof(facts.v1_base[0]), "%s/absent", t->mount);
 	cm_host_cgroup_resolve_v1(&facts);
 	assert_int_equal(facts.kind, CM_CGROUP_NONE);
 	assert_int_equal(facts.controllers, 0);
