@@ -5,7 +5,6 @@
  * On the way of every start, so it costs two stats when there is nothing, looks at a bounded
  * number of live ones, and never fails a start because of what it could not remove.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -26,6 +25,8 @@ struct collector {
 	void *data;
 	/* state directories of temporary sessions: they have groups, and slots of their own */
 	bool is_temporary;
+	size_t n_skip;
+	size_t n_looked;
 };
 
 static int remove_group(const struct collector *c, int dir_fd, const char *name)
@@ -64,48 +65,39 @@ static size_t start_of(size_t n)
 	return n > MAX_LOOKS ? (size_t)cm_clock_mono_us() % n : 0;
 }
 
-static int collect_dir(const struct collector *c, int base_fd, const char *base, const char *parent,
+static bool look(int dir_fd, const char *name, void *data)
+{
+	struct collector *c = data;
+
+	if (c->n_skip > 0) {
+		c->n_skip--;
+		return true;
+	}
+	collect_one(c, dir_fd, name);
+	return ++c->n_looked < MAX_LOOKS;
+}
+
+static int collect_dir(struct collector *c, int base_fd, const char *base, const char *parent,
 		       struct cm_error *err)
 {
 	struct stat st;
-	const struct dirent *e;
-	size_t n_looked = 0;
-	size_t n_skip;
-	DIR *dir;
-	int fd;
+	int r;
 
 	if (fstatat(base_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? CM_OK : cm_store_fail(err, errno, "look at", base, parent);
 	/* where links count subdirectories, two means that there is none */
 	if (st.st_nlink == 2)
 		return CM_OK;
-	fd = cm_store_openat(base_fd, parent, O_RDONLY | O_DIRECTORY, 0);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		int r = cm_store_fail(err, errno, "read", base, parent);
-
-		cm_fd_close(&fd);
-		return r;
-	}
-	n_skip = start_of(st.st_nlink > 2 ? (size_t)st.st_nlink - 2 : 0);
-	while (n_looked < MAX_LOOKS && (e = readdir(dir)) != NULL) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (n_skip > 0) {
-			n_skip--;
-			continue;
-		}
-		n_looked++;
-		collect_one(c, dirfd(dir), e->d_name);
-	}
-	(void)closedir(dir);
-	return CM_OK;
+	c->n_looked = 0;
+	c->n_skip = start_of(st.st_nlink > 2 ? (size_t)st.st_nlink - 2 : 0);
+	r = cm_store_each_entry(base_fd, parent, look, c);
+	return r == 0 || r == -ENOENT ? CM_OK : cm_store_fail(err, -r, "read", base, parent);
 }
 
 int cm_store_collect(struct cm_store *store, int (*remove_group_fn)(const char *dir, void *data),
 		     void *data, struct cm_error *err)
 {
-	struct collector c = { store, remove_group_fn, data, true };
+	struct collector c = { store, remove_group_fn, data, true, 0, 0 };
 	int r = collect_dir(&c, store->runtime_fd, store->runtime, CM_STORE_TMP, err);
 
 	c.is_temporary = false;

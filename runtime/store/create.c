@@ -99,8 +99,9 @@ static int create_temporary(struct cm_store *store, struct cm_store_session *s,
 			return already_there(s->record.id, err);
 		if (r == -ENOENT && !has_parent) {
 			has_parent = true;
-			(void)mkdirat(store->runtime_fd, CM_STORE_TMP, 0700);
-			continue;
+			if (mkdirat(store->runtime_fd, CM_STORE_TMP, 0700) == 0 || errno == EEXIST)
+				continue;
+			r = -errno;
 		}
 		if (r < 0)
 			return cm_store_fail(err, -r, "make directory", store->runtime, name);
@@ -145,7 +146,7 @@ static int publish(struct cm_store *store, struct cm_store_session *s, int new_f
 	if (r != CM_OK)
 		return r;
 	/* before the session is: after a power cut its ids must not be anybody else's */
-	r = cm_store_slot_sync(store, s->record.slot);
+	r = cm_store_slot_keep(store, &s->record);
 	if (r < 0)
 		return cm_store_fail(err, -r, "write", store->state, CM_STORE_IDS);
 	/* a session is never an empty directory, so this cannot replace one */
@@ -154,6 +155,9 @@ static int publish(struct cm_store *store, struct cm_store_session *s, int new_f
 			return already_there(s->record.id, err);
 		return cm_store_fail(err, errno, "make session", s->record.id, NULL);
 	}
+	/* from here on the slot's file on the disk protects it */
+	if (store->slot_claimed == s->record.slot)
+		cm_fd_close(&store->slot_fd);
 	/* the promise is made: when this fails the session is there, and may not be tomorrow */
 	(void)fsync(sessions_fd);
 	(void)mkdirat(store->runtime_fd, CM_STORE_SOCKETS, 0700);

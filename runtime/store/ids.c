@@ -2,14 +2,18 @@
 /*
  * Slots of kernel ids, for root.
  *
- * <state>/ids/<n> exists while slot n is taken and holds two lines: session id and session root.
- * It is flocked from its making until the session exists, so a file that is free and whose
- * session is nowhere belongs to a claimer that died. Whoever meets such a file takes it over;
- * nobody scans for them on the way to a start.
+ * <runtime>/ids/<n> is the lock of slot n: whoever looks at the slot in earnest holds its flock,
+ * and a claimer keeps it until its session exists, a temporary session's until it ends. It holds
+ * two lines, session id and session root. <state>/ids/<n>, of the same form, is the slot's owner
+ * for good: it is on the disk before a session that stays is.
+ *
+ * A slot is free when nobody has its lock and neither file names a session that has it. So what a
+ * dead claimer leaves needs no repair: whoever meets it takes it over, and nothing on the way of
+ * a start scans for it. The runtime directory of root is the same for all, and temporary sessions
+ * touch no disk.
  *
  * A slot outlives its session while files with its ids do: as long as <root>/<id> is there.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/alloc.h"
@@ -26,7 +31,10 @@
 
 /* id, root, two line ends */
 #define SLOT_TEXT_SIZE (128 + PATH_MAX + 3)
-#define SLOT_NAME_SIZE 16
+#define SLOT_NAME_SIZE 20
+/* a lock file can be removed by its last holder while we open it; not for ever */
+#define MAX_TRIES 64
+#define LOOKER_PAUSE_NS 500000L
 
 struct slot_owner {
 	char text[SLOT_TEXT_SIZE];
@@ -35,9 +43,9 @@ struct slot_owner {
 	const char *root;
 };
 
-static void slot_name(char buf[SLOT_NAME_SIZE], uint32_t slot)
+static void slot_path(char buf[SLOT_NAME_SIZE], uint32_t slot)
 {
-	(void)snprintf(buf, SLOT_NAME_SIZE, "%u", slot);
+	(void)snprintf(buf, SLOT_NAME_SIZE, CM_STORE_IDS "/%u", slot);
 }
 
 static void read_owner(int fd, struct slot_owner *o)
@@ -75,109 +83,186 @@ static bool session_dir_is_absent(const char *root, const char *id)
 	return path && is_absent(AT_FDCWD, path);
 }
 
-/* Does the session of this id hold this very slot? What cannot be read counts as yes. */
-static bool session_has_slot(struct cm_store *store, const char *id, uint32_t slot)
+enum holding {
+	NO_SESSION = 0,
+	OTHER_SLOT,
+	THIS_SLOT,
+};
+
+/* Does the session of this id have this very slot? What cannot be read counts as yes. */
+static enum holding session_holds(struct cm_store *store, const char *id, uint32_t slot)
 {
 	CM_AUTO_FD int fd = -1;
 	char name[CM_STORE_NAME_SIZE];
+	char lock[CM_STORE_NAME_SIZE + 8];
 	struct cm_store_session s;
 	bool has;
 
 	cm_store_name(name, CM_STORE_TMP, id);
 	if (!is_absent(store->runtime_fd, name)) {
-		char lock[CM_STORE_NAME_SIZE + 8];
-
 		(void)snprintf(lock, sizeof(lock), "%s/%s", name, CM_STORE_LOCK);
 		fd = cm_store_openat(store->runtime_fd, lock, O_RDONLY, 0);
-		return fd < 0 || cm_store_lock_slot(fd) == slot;
+		return fd < 0 || cm_store_lock_slot(fd) == slot ? THIS_SLOT : OTHER_SLOT;
 	}
 	cm_store_name(name, CM_STORE_SESSIONS, id);
 	if (is_absent(store->state_fd, name))
-		return false;
+		return NO_SESSION;
 	if (cm_store_session_open_as(store, id, CM_STORE_ANY_ROOT, 0, &s, NULL) != CM_OK)
-		return true;
+		return THIS_SLOT;
 	has = s.record.slot == slot;
 	cm_store_session_close(&s);
-	return has;
+	return has ? THIS_SLOT : OTHER_SLOT;
 }
 
-static bool is_orphan(struct cm_store *store, const struct slot_owner *o, uint32_t slot)
+static bool has_owner(struct cm_store *store, const struct slot_owner *o, uint32_t slot)
 {
-	if (!o->id)
-		return true;
-	return !session_has_slot(store, o->id, slot) && session_dir_is_absent(o->root, o->id);
+	enum holding holding = o->id ? session_holds(store, o->id, slot) : OTHER_SLOT;
+
+	/* of a session that is gone the files may have stayed */
+	if (holding == NO_SESSION)
+		return !session_dir_is_absent(o->root, o->id);
+	return holding == THIS_SLOT;
+}
+
+/* The slot's owner for good. false: there is no such file. */
+static bool read_lasting(struct cm_store *store, uint32_t slot, struct slot_owner *o)
+{
+	CM_AUTO_FD int fd = -1;
+	char path[SLOT_NAME_SIZE];
+
+	slot_path(path, slot);
+	o->id = NULL;
+	fd = cm_store_openat(store->state_fd, path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return errno != ENOENT;
+	read_owner(fd, o);
+	return true;
 }
 
 /* Is fd the file of this name still, and not one that was removed before we had its lock? */
-static bool is_named(int ids_fd, const char *name, int fd)
+static bool is_named(struct cm_store *store, const char *path, int fd)
 {
 	struct stat by_name;
 	struct stat by_fd;
 
 	return fstat(fd, &by_fd) == 0 &&
-	       fstatat(ids_fd, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(store->runtime_fd, path, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
 }
 
-/* Open and lock a slot's file. -1 when it is not there or somebody holds it. */
-static int hold(int ids_fd, uint32_t slot)
+static int open_lock(struct cm_store *store, const char *path)
 {
-	CM_AUTO_FD int fd = -1;
-	char name[SLOT_NAME_SIZE];
+	int fd = cm_store_openat(store->runtime_fd, path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
 
-	slot_name(name, slot);
-	fd = cm_store_openat(ids_fd, name, O_RDWR | O_NONBLOCK, 0);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(ids_fd, name, fd))
-		return -1;
-	return cm_fd_take(&fd);
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdirat(store->runtime_fd, CM_STORE_IDS, 0700) < 0 && errno != EEXIST)
+			return -1;
+		fd = cm_store_openat(store->runtime_fd, path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+	}
+	return fd;
 }
 
-static int write_owner(struct cm_store *store, int fd, const char *id, struct cm_error *err)
+/* The slot's lock, or -1 with errno (EWOULDBLOCK: somebody has it). */
+static int lock_slot(struct cm_store *store, uint32_t slot)
+{
+	char path[SLOT_NAME_SIZE];
+
+	slot_path(path, slot);
+	for (int i = 0; i < MAX_TRIES; i++) {
+		CM_AUTO_FD int fd = open_lock(store, path);
+
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+			return -1;
+		if (is_named(store, path, fd))
+			return cm_fd_take(&fd);
+	}
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+/* For an owner: who else has the lock only looks, and lets go of it at once. */
+static int lock_own_slot(struct cm_store *store, uint32_t slot)
+{
+	const struct timespec pause = { .tv_nsec = LOOKER_PAUSE_NS };
+	int fd = lock_slot(store, slot);
+
+	for (int i = 0; fd < 0 && errno == EWOULDBLOCK && i < MAX_TRIES; i++) {
+		(void)nanosleep(&pause, NULL);
+		fd = lock_slot(store, slot);
+	}
+	return fd;
+}
+
+/* With the slot's lock. */
+static bool is_taken(struct cm_store *store, int lock_fd, uint32_t slot)
+{
+	struct slot_owner owner;
+
+	read_owner(lock_fd, &owner);
+	if (has_owner(store, &owner, slot))
+		return true;
+	return read_lasting(store, slot, &owner) && has_owner(store, &owner, slot);
+}
+
+static void unlink_lock(struct cm_store *store, uint32_t slot)
+{
+	char path[SLOT_NAME_SIZE];
+
+	slot_path(path, slot);
+	(void)unlinkat(store->runtime_fd, path, 0);
+}
+
+static void forget_lasting(struct cm_store *store, uint32_t slot)
+{
+	char path[SLOT_NAME_SIZE];
+
+	slot_path(path, slot);
+	(void)unlinkat(store->state_fd, path, 0);
+}
+
+void cm_store_slot_drop(struct cm_store *store, uint32_t slot)
+{
+	forget_lasting(store, slot);
+	unlink_lock(store, slot);
+}
+
+static int write_owner(int fd, const char *id, const char *root)
 {
 	char text[SLOT_TEXT_SIZE];
-	int n = snprintf(text, sizeof(text), "%s\n%s\n", id, store->root);
+	int n = snprintf(text, sizeof(text), "%s\n%s\n", id, root);
 
 	if (n < 0 || (size_t)n >= sizeof(text))
-		return cm_error_set(err, CM_E_INVALID, 0, "session root '%.100s...' is too long",
-				    store->root);
-	/* shorter first: half of a new name behind an old one would be believed */
+		return -ENAMETOOLONG;
+	/* emptied first: a new name before the rest of an old one would be believed */
 	if (ftruncate(fd, 0) < 0)
-		return cm_store_fail(err, errno, "write", store->state, CM_STORE_IDS);
-	errno = 0;
-	if (pwrite(fd, text, (size_t)n, 0) != n)
-		return cm_store_fail(err, errno ? errno : ENOSPC, "write", store->state,
-				     CM_STORE_IDS);
-	return CM_OK;
+		return -errno;
+	errno = ENOSPC;
+	return pwrite(fd, text, (size_t)n, 0) == n ? 0 : -errno;
 }
 
 /* 0 with *ret_fd, 1 when the slot is taken, or an error. */
-static int try_slot(struct cm_store *store, int ids_fd, uint32_t slot, const char *id, int *ret_fd,
+static int try_slot(struct cm_store *store, uint32_t slot, const char *id, int *ret_fd,
 		    struct cm_error *err)
 {
-	CM_AUTO_FD int fd = -1;
-	struct slot_owner owner;
-	char name[SLOT_NAME_SIZE];
+	CM_AUTO_FD int fd = lock_slot(store, slot);
+	struct stat st;
 	int r;
 
-	slot_name(name, slot);
-	fd = openat(ids_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 && errno != EEXIST)
-		return cm_store_fail(err, errno, "claim a slot in", store->state, CM_STORE_IDS);
-	if (fd < 0) {
-		fd = hold(ids_fd, slot);
-		if (fd < 0)
-			return 1;
-		read_owner(fd, &owner);
-		if (!is_orphan(store, &owner, slot))
-			return 1;
-	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(ids_fd, name, fd)) {
-		/* somebody took the empty file for one of a dead claimer: theirs now */
+	if (fd < 0)
+		return errno == EWOULDBLOCK ? 1
+					    : cm_store_fail(err, errno, "claim a slot in",
+							    store->runtime, CM_STORE_IDS);
+	if (is_taken(store, fd, slot)) {
+		/* ours is empty when it was made just now */
+		if (fstat(fd, &st) == 0 && st.st_size == 0)
+			unlink_lock(store, slot);
 		return 1;
 	}
-	r = write_owner(store, fd, id, err);
-	if (r != CM_OK) {
-		(void)unlinkat(ids_fd, name, 0);
-		return r;
+	forget_lasting(store, slot);
+	r = write_owner(fd, id, store->root);
+	if (r < 0) {
+		unlink_lock(store, slot);
+		return cm_store_fail(err, -r, "claim a slot in", store->runtime, CM_STORE_IDS);
 	}
 	*ret_fd = cm_fd_take(&fd);
 	return CM_OK;
@@ -193,57 +278,40 @@ static bool parse_slot(const char *name, uint32_t *ret)
 	return true;
 }
 
-typedef bool (*slot_fn)(struct cm_store *store, int ids_fd, uint32_t slot, void *data);
-
-/* Call fn for each slot file until it returns true. */
-static int each_slot(struct cm_store *store, int ids_fd, slot_fn fn, void *data,
-		     struct cm_error *err)
-{
-	int fd = cm_store_openat(ids_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!dir) {
-		int r = cm_store_fail(err, errno, "read", store->state, CM_STORE_IDS);
-
-		cm_fd_close(&fd);
-		return r;
-	}
-	while ((e = readdir(dir)) != NULL) {
-		uint32_t slot;
-
-		if (parse_slot(e->d_name, &slot) && fn(store, ids_fd, slot, data))
-			break;
-	}
-	(void)closedir(dir);
-	return CM_OK;
-}
-
 struct own_slot {
+	struct cm_store *store;
 	const char *id;
 	int fd;
 	uint32_t slot;
 };
 
-static bool is_own_slot(struct cm_store *store, int ids_fd, uint32_t slot, void *data)
+/* Is this the slot that files of an earlier session of this id belong to? */
+static bool look_for_own(int ids_fd, const char *name, void *data)
 {
 	struct own_slot *own = data;
 	struct slot_owner owner;
-	CM_AUTO_FD int fd = hold(ids_fd, slot);
+	CM_AUTO_FD int fd = -1;
+	uint32_t slot;
 
-	if (fd < 0)
-		return false;
-	read_owner(fd, &owner);
-	if (!owner.id || strcmp(owner.id, own->id) != 0 || strcmp(owner.root, store->root) != 0 ||
-	    session_has_slot(store, owner.id, slot))
-		return false;
+	(void)ids_fd;
+	if (!parse_slot(name, &slot) || !read_lasting(own->store, slot, &owner) || !owner.id ||
+	    strcmp(owner.id, own->id) != 0)
+		return true;
+	fd = lock_slot(own->store, slot);
+	/* again, now that nobody changes it */
+	if (fd < 0 || !read_lasting(own->store, slot, &owner) || !owner.id ||
+	    strcmp(owner.id, own->id) != 0 || strcmp(owner.root, own->store->root) != 0 ||
+	    session_holds(own->store, own->id, slot) == THIS_SLOT)
+		return true;
+	if (write_owner(fd, own->id, own->store->root) < 0)
+		return true;
 	own->fd = cm_fd_take(&fd);
 	own->slot = slot;
-	return true;
+	return false;
 }
 
-static int claim_free(struct cm_store *store, int ids_fd, const char *id,
-		      const struct cm_slot_space *space, struct own_slot *own, struct cm_error *err)
+static int claim_free(struct cm_store *store, const char *id, const struct cm_slot_space *space,
+		      struct own_slot *own, struct cm_error *err)
 {
 	CM_AUTO_FREE uint8_t *blocked = cm_calloc(space->n_slots / 8 + 1, 1);
 	CM_AUTO_FD int etc_fd = -1;
@@ -263,7 +331,7 @@ static int claim_free(struct cm_store *store, int ids_fd, const char *id,
 
 		if (blocked[slot / 8] & (1U << (slot % 8)))
 			continue;
-		r = try_slot(store, ids_fd, slot, id, &own->fd, err);
+		r = try_slot(store, slot, id, &own->fd, err);
 		if (r == 1)
 			continue;
 		own->slot = slot;
@@ -281,20 +349,22 @@ static int claim_free(struct cm_store *store, int ids_fd, const char *id,
 int cm_store_slot_claim(struct cm_store *store, const char *id, const struct cm_slot_space *space,
 			uint32_t *ret_slot, struct cm_error *err)
 {
-	CM_AUTO_FD int ids_fd = -1;
-	struct own_slot own = { .id = id, .fd = -1, .slot = CM_SLOT_NONE };
+	struct own_slot own = { .store = store, .id = id, .fd = -1, .slot = CM_SLOT_NONE };
 	int r = cm_session_id_check(id, err);
 
 	if (r != CM_OK)
 		return r;
-	r = cm_store_subdir(store->state_fd, store->state, CM_STORE_IDS, &ids_fd, err);
 	/* files of an earlier session of this id belong to its slot: no other one will do */
-	if (r == CM_OK && !session_dir_is_absent(store->root, id))
-		r = each_slot(store, ids_fd, is_own_slot, &own, err);
-	if (r == CM_OK && own.fd < 0)
-		r = claim_free(store, ids_fd, id, space, &own, err);
-	if (r != CM_OK)
-		return r;
+	if (!session_dir_is_absent(store->root, id)) {
+		r = cm_store_each_entry(store->state_fd, CM_STORE_IDS, look_for_own, &own);
+		if (r < 0 && r != -ENOENT)
+			return cm_store_fail(err, -r, "read", store->state, CM_STORE_IDS);
+	}
+	if (own.fd < 0) {
+		r = claim_free(store, id, space, &own, err);
+		if (r != CM_OK)
+			return r;
+	}
 	cm_fd_close(&store->slot_fd);
 	store->slot_fd = own.fd;
 	store->slot_claimed = own.slot;
@@ -302,49 +372,53 @@ int cm_store_slot_claim(struct cm_store *store, const char *id, const struct cm_
 	return CM_OK;
 }
 
-int cm_store_slot_sync(struct cm_store *store, uint32_t slot)
+int cm_store_slot_keep(struct cm_store *store, const struct cm_session_record *record)
 {
 	CM_AUTO_FD int ids_fd = -1;
+	CM_AUTO_FD int fd = -1;
+	char path[SLOT_NAME_SIZE];
+	int r;
 
-	if (store->slot_fd < 0 || store->slot_claimed != slot)
+	if (record->slot == CM_SLOT_NONE)
 		return 0;
-	ids_fd = cm_store_openat(store->state_fd, CM_STORE_IDS, O_RDONLY | O_DIRECTORY, 0);
-	if (ids_fd < 0 || fsync(store->slot_fd) < 0 || fsync(ids_fd) < 0)
+	if (mkdirat(store->state_fd, CM_STORE_IDS, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	return 0;
+	slot_path(path, record->slot);
+	fd = cm_store_openat(store->state_fd, path, O_RDWR | O_CREAT, 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_owner(fd, record->id, record->root);
+	if (r < 0) {
+		(void)unlinkat(store->state_fd, path, 0);
+		return r;
+	}
+	ids_fd = cm_store_openat(store->state_fd, CM_STORE_IDS, O_RDONLY | O_DIRECTORY, 0);
+	return ids_fd < 0 || fsync(fd) < 0 || fsync(ids_fd) < 0 ? -errno : 0;
+}
+
+static bool is_of(const struct slot_owner *o, const char *id)
+{
+	return o->id && strcmp(o->id, id) == 0;
 }
 
 int cm_store_slot_hold(struct cm_store *store, uint32_t slot, const char *id)
 {
-	CM_AUTO_FD int ids_fd = -1;
 	CM_AUTO_FD int fd = -1;
 	struct slot_owner owner;
 
 	if (slot == CM_SLOT_NONE)
 		return -1;
 	if (store->slot_fd >= 0 && store->slot_claimed == slot) {
-		fd = store->slot_fd;
-		store->slot_fd = -1;
-	} else {
-		ids_fd = cm_store_openat(store->state_fd, CM_STORE_IDS, O_RDONLY | O_DIRECTORY, 0);
-		fd = ids_fd < 0 ? -1 : hold(ids_fd, slot);
+		read_owner(store->slot_fd, &owner);
+		return is_of(&owner, id) ? cm_fd_take(&store->slot_fd) : -1;
 	}
+	fd = lock_own_slot(store, slot);
 	if (fd < 0)
 		return -1;
 	read_owner(fd, &owner);
-	if (!owner.id || strcmp(owner.id, id) != 0)
-		return -1;
-	return cm_fd_take(&fd);
-}
-
-void cm_store_slot_drop(struct cm_store *store, uint32_t slot)
-{
-	char path[CM_STORE_NAME_SIZE];
-	char name[SLOT_NAME_SIZE];
-
-	slot_name(name, slot);
-	cm_store_name(path, CM_STORE_IDS, name);
-	(void)unlinkat(store->state_fd, path, 0);
+	if (is_of(&owner, id) || (read_lasting(store, slot, &owner) && is_of(&owner, id)))
+		return cm_fd_take(&fd);
+	return -1;
 }
 
 void cm_store_slot_release(struct cm_store *store, uint32_t slot, const char *id)
@@ -355,31 +429,32 @@ void cm_store_slot_release(struct cm_store *store, uint32_t slot, const char *id
 		cm_store_slot_drop(store, slot);
 }
 
-static bool free_orphan(struct cm_store *store, int ids_fd, uint32_t slot, void *data)
+static bool free_unowned(int ids_fd, const char *name, void *data)
 {
-	struct slot_owner owner;
-	char name[SLOT_NAME_SIZE];
-	CM_AUTO_FD int fd = hold(ids_fd, slot);
+	CM_AUTO_FD int fd = -1;
+	struct stat st;
+	uint32_t slot;
 
-	(void)data;
+	(void)ids_fd;
+	if (!parse_slot(name, &slot))
+		return true;
+	fd = lock_slot(data, slot);
 	if (fd < 0)
-		return false;
-	read_owner(fd, &owner);
-	if (is_orphan(store, &owner, slot)) {
-		slot_name(name, slot);
-		(void)unlinkat(ids_fd, name, 0);
-	}
-	return false;
+		return true;
+	if (!is_taken(data, fd, slot))
+		cm_store_slot_drop(data, slot);
+	else if (fstat(fd, &st) == 0 && st.st_size == 0)
+		unlink_lock(data, slot);
+	return true;
 }
 
 int cm_store_collect_slots(struct cm_store *store, struct cm_error *err)
 {
-	CM_AUTO_FD int ids_fd = -1;
+	int r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, free_unowned, store);
 
-	ids_fd = cm_store_openat(store->state_fd, CM_STORE_IDS, O_RDONLY | O_DIRECTORY, 0);
-	if (ids_fd < 0)
-		return errno == ENOENT
-			       ? CM_OK
-			       : cm_store_fail(err, errno, "open", store->state, CM_STORE_IDS);
-	return each_slot(store, ids_fd, free_orphan, NULL, err);
+	if (r < 0 && r != -ENOENT)
+		return cm_store_fail(err, -r, "read", store->runtime, CM_STORE_IDS);
+	r = cm_store_each_entry(store->state_fd, CM_STORE_IDS, free_unowned, store);
+	return r == 0 || r == -ENOENT ? CM_OK
+				      : cm_store_fail(err, -r, "read", store->state, CM_STORE_IDS);
 }

@@ -1,36 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which sessions there are. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/store/store_internal.h"
 
+static bool add(int dir_fd, const char *name, void *data)
+{
+	(void)dir_fd;
+	return cm_session_id_check(name, NULL) != CM_OK || cm_strv_add(data, name) == CM_OK;
+}
+
 static int list_dir(int base_fd, const char *base, const char *parent, struct cm_strv *ids,
 		    struct cm_error *err)
 {
-	const struct dirent *e;
-	int r = CM_OK;
-	int fd = cm_store_openat(base_fd, parent, O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir;
+	int r = cm_store_each_entry(base_fd, parent, add, ids);
 
-	if (fd < 0 && errno == ENOENT)
-		return CM_OK;
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		r = cm_store_fail(err, errno, "read", base, parent);
-		cm_fd_close(&fd);
-		return r;
-	}
-	while (r == CM_OK && (e = readdir(dir)) != NULL)
-		if (cm_session_id_check(e->d_name, NULL) == CM_OK &&
-		    cm_strv_add(ids, e->d_name) != CM_OK)
-			r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	(void)closedir(dir);
-	return r;
+	return r == 0 || r == -ENOENT ? CM_OK : cm_store_fail(err, -r, "read", base, parent);
 }
 
 static int compare(const void *a, const void *b)

@@ -20,6 +20,11 @@
 #define ROOT_CACHE "/var/cache/casemate"
 #define DEFAULT_ROOT ".mastracode/web/sandboxes"
 
+static int no_memory(struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
 /* FNV-1a: a start for slots and a name for sockets; both check the whole id afterwards. */
 uint64_t cm_store_hash(const char *s)
 {
@@ -146,7 +151,7 @@ int cm_store_make_dirs(const char *path, struct cm_error *err)
 	CM_AUTO_FREE char *real = real_parents(path);
 
 	if (!real)
-		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+		return no_memory(err);
 	return cm_path_make_dirs(real, 0700, err);
 }
 
@@ -166,26 +171,13 @@ static int open_private(const char *path, const char *what, const char *how, int
 	}
 	real = real_parents(path);
 	if (!real)
-		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+		return no_memory(err);
 	r = cm_path_open_private_dir(real, ret_fd, err);
 	if (r == CM_OK)
 		return CM_OK;
 	if (err && !err->hint[0])
 		cm_error_hint(err, "look at '%s' (namei -l), or %s", path, how);
 	return cm_error_wrap(err, "%s", what);
-}
-
-/* $name/casemate when it is absolute (others are to be ignored), else home/fallback/casemate. */
-static char *xdg_path(const struct cm_strv *env, const char *name, const char *home,
-		      const char *fallback)
-{
-	const char *value = env ? cm_strv_env_get(env, name) : NULL;
-
-	if (value && value[0] == '/')
-		return cm_asprintf("%s/casemate", value);
-	if (!fallback || !home || home[0] != '/')
-		return NULL;
-	return cm_asprintf("%s/%s/casemate", home, fallback);
 }
 
 static int no_home(const char *what, struct cm_error *err)
@@ -196,27 +188,47 @@ static int no_home(const char *what, struct cm_error *err)
 	return CM_E_INVALID;
 }
 
+/* The variable's value when it is absolute: others are to be ignored. */
+static const char *xdg_value(const struct cm_strv *env, const char *name)
+{
+	const char *value = env ? cm_strv_env_get(env, name) : NULL;
+
+	return value && value[0] == '/' ? value : NULL;
+}
+
+/* $name/casemate, else home/fallback/casemate. */
+static int xdg_path(const struct cm_strv *env, const char *name, const char *home,
+		    const char *fallback, char **ret, struct cm_error *err)
+{
+	const char *value = xdg_value(env, name);
+
+	if (!value && (!home || home[0] != '/'))
+		return no_home("Casemate's own files", err);
+	*ret = value ? cm_asprintf("%s/casemate", value)
+		     : cm_asprintf("%s/%s/casemate", home, fallback);
+	return *ret ? CM_OK : no_memory(err);
+}
+
 static int fill_paths(const struct cm_strv *env, const char *home, bool is_root,
 		      struct cm_store *store, struct cm_error *err)
 {
+	const char *runtime = xdg_value(env, "XDG_RUNTIME_DIR");
+	int r;
+
 	if (is_root) {
 		store->state = cm_strdup(ROOT_STATE);
 		store->runtime = cm_strdup(ROOT_RUNTIME);
 		store->cache = cm_strdup(ROOT_CACHE);
-	} else {
-		store->state = xdg_path(env, "XDG_STATE_HOME", home, ".local/state");
-		if (!store->state)
-			return no_home("the state directory", err);
-		store->cache = xdg_path(env, "XDG_CACHE_HOME", home, ".cache");
-		if (!store->cache)
-			return no_home("the cache directory", err);
-		store->runtime = xdg_path(env, "XDG_RUNTIME_DIR", NULL, NULL);
-		if (!store->runtime)
-			store->runtime = cm_asprintf("%s/run", store->state);
+		return store->state && store->runtime && store->cache ? CM_OK : no_memory(err);
 	}
-	if (!store->state || !store->runtime || !store->cache)
-		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	return CM_OK;
+	r = xdg_path(env, "XDG_STATE_HOME", home, ".local/state", &store->state, err);
+	if (r == CM_OK)
+		r = xdg_path(env, "XDG_CACHE_HOME", home, ".cache", &store->cache, err);
+	if (r != CM_OK)
+		return r;
+	store->runtime =
+		runtime ? cm_asprintf("%s/casemate", runtime) : cm_asprintf("%s/run", store->state);
+	return store->runtime ? CM_OK : no_memory(err);
 }
 
 static const char *named_root(const struct cm_strv *env, const char *root)
@@ -247,7 +259,7 @@ static int fill_root(const struct cm_strv *env, const char *root, const char *ho
 			return no_home("the session root", err);
 		joined = cm_asprintf("%s/%s", home, name ? name + 1 : DEFAULT_ROOT);
 		if (!joined)
-			return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+			return no_memory(err);
 		name = joined;
 	}
 	if (name[0] != '/') {
@@ -256,6 +268,8 @@ static int fill_root(const struct cm_strv *env, const char *root, const char *ho
 		return CM_E_INVALID;
 	}
 	store->root = cm_path_clean(name);
+	if (!store->root && errno == ENOMEM)
+		return no_memory(err);
 	if (!store->root || strcmp(store->root, "/") == 0) {
 		(void)cm_error_set(err, CM_E_INVALID, 0, "'%.200s' cannot be the session root",
 				   name);
@@ -286,7 +300,7 @@ static int open_runtime(struct cm_store *store, bool is_root, struct cm_error *e
 	free(store->runtime);
 	store->runtime = cm_asprintf("%s/run", store->state);
 	if (!store->runtime)
-		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+		return no_memory(err);
 	cm_error_clear(err);
 	return open_private(store->runtime, what, how, &store->runtime_fd, err);
 }

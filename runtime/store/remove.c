@@ -71,6 +71,20 @@ static int remove_temporary(struct cm_store *store, struct cm_store_session *s,
 	return r < 0 ? tree_stays(s->dir, -r, err) : CM_OK;
 }
 
+/* What tells that there is a session goes last, so that it can be put back as one. */
+static bool remove_but_state(int dir_fd, const char *name, void *data)
+{
+	int *first = data;
+	int r;
+
+	if (strcmp(name, CM_STORE_STATE) == 0 || strcmp(name, CM_STORE_LOCK) == 0)
+		return true;
+	r = cm_remove_tree_at(dir_fd, name);
+	if (r < 0 && *first == 0)
+		*first = r;
+	return true;
+}
+
 static int remove_lasting(struct cm_store *store, struct cm_store_session *s, struct cm_error *err)
 {
 	CM_AUTO_FD int sessions_fd = -1;
@@ -88,12 +102,14 @@ static int remove_lasting(struct cm_store *store, struct cm_store_session *s, st
 	(void)snprintf(gone, sizeof(gone), "%s.%s", s->record.id, random);
 	if (renameat(sessions_fd, s->record.id, new_fd, gone) < 0)
 		return cm_store_fail(err, errno, "remove session", s->record.id, NULL);
-	r = cm_remove_tree_at(new_fd, gone);
-	if (r == -EACCES || r == -EPERM || r == -EBUSY || r == -EXDEV) {
+	r = 0;
+	(void)cm_store_each_entry(s->dir_fd, ".", remove_but_state, &r);
+	if (r < 0) {
 		(void)renameat(new_fd, gone, sessions_fd, s->record.id);
 		return tree_stays(s->dir, -r, err);
 	}
-	/* other failures leave it to be collected: the session is gone all the same */
+	/* what fails from here on leaves something to be collected, and no session */
+	(void)cm_remove_tree_at(new_fd, gone);
 	(void)fsync(sessions_fd);
 	if (s->socket_path)
 		(void)unlink(s->socket_path);
@@ -133,5 +149,7 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 		return r;
 	if (lstat(s->session_dir, &st) < 0 && errno == ENOENT)
 		cm_store_slot_drop(store, s->record.slot);
+	else if (s->record.is_temporary)
+		(void)cm_store_slot_keep(store, &s->record);
 	return CM_OK;
 }

@@ -8,10 +8,8 @@
  * given another owner. The one exception is an empty one of ours, which a death between making
  * and giving away leaves.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,21 +70,19 @@ static int open_root(const char *root, bool is_private, int *ret_fd, struct cm_e
 	return r;
 }
 
+static bool note_entry(int dir_fd, const char *name, void *data)
+{
+	(void)dir_fd;
+	(void)name;
+	*(bool *)data = false;
+	return false;
+}
+
 static bool is_empty(int dir_fd)
 {
-	int fd = cm_store_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	bool is = dir != NULL;
+	bool is = true;
 
-	if (!dir) {
-		cm_fd_close(&fd);
-		return false;
-	}
-	while (is && (e = readdir(dir)) != NULL)
-		is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	(void)closedir(dir);
-	return is;
+	return cm_store_each_entry(dir_fd, ".", note_entry, &is) == 0 && is;
 }
 
 static int refuse_dir(const struct cm_store_session *s, const struct stat *st, uid_t owner,

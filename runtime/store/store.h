@@ -9,6 +9,7 @@
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/ids/<n>                    a slot of kernel ids (root): session's id, session root
+ *	<runtime>/ids/<n>                  the same while it is claimed, and its lock
  *	<runtime>/s/<16 hex>               the keeper's socket
  *	<runtime>/tmp/<id>/                the state directory of a temporary session: only lock, and
  *	                                   what its user puts there; home and /tmp are its jail's
@@ -171,8 +172,8 @@ struct cm_slot_space {
 	uint32_t n_slots;
 };
 /*
- * Root: claim the first free slot from a start hashed of the id (O_EXCL; no scan in the common
- * case); refused when the range meets /etc/subuid, /etc/subgid or a passwd entry. A session
+ * Root: claim the first free slot from a start hashed of the id (by its lock; no scan in the
+ * common case); passed over when the range meets /etc/subuid, /etc/subgid or a passwd entry. A session
  * directory that is there already gets its own slot back. The claim is the caller's until a
  * session is made with it; a claimer that dies loses it. One claim at a time a store.
  */

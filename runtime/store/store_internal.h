@@ -12,6 +12,7 @@
 /* below the state directory */
 #define CM_STORE_SESSIONS "sessions"
 #define CM_STORE_NEW "new"
+/* below both */
 #define CM_STORE_IDS "ids"
 /* below the runtime directory */
 #define CM_STORE_TMP "tmp"
@@ -44,6 +45,11 @@ int cm_store_make_dirs(const char *path, struct cm_error *err);
 int cm_store_fail(struct cm_error *err, int sys_errno, const char *what, const char *dir,
 		  const char *name);
 
+/* false ends the reading */
+typedef bool (*cm_store_entry_fn)(int dir_fd, const char *name, void *data);
+/* Call fn for each entry of base_fd/name but "." and "..". 0 or -errno. */
+int cm_store_each_entry(int base_fd, const char *name, cm_store_entry_fn fn, void *data);
+
 /* state.json */
 int cm_record_parse(const char *text, size_t len, const char *id, struct cm_session_record *ret,
 		    struct cm_error *err);
@@ -68,11 +74,11 @@ int cm_store_remove_tree(int base_fd, const char *parent, const char *name);
 /* Set the bit of each slot that meets a range or an account of etc_fd's subuid, subgid, passwd. */
 int cm_slot_blocked(int etc_fd, const struct cm_slot_space *space, uint8_t *bitmap,
 		    struct cm_error *err);
-/* Hold a slot's file, if it is of this id, against others. The locked file, or -1. */
+/* The slot's lock, when the slot is of this id. -1: it is not, or somebody has the lock. */
 int cm_store_slot_hold(struct cm_store *store, uint32_t slot, const char *id);
 /* Free a slot that is held. */
 void cm_store_slot_drop(struct cm_store *store, uint32_t slot);
-/* Put the claim on the disk, when it is this store's. 0 or -errno. */
-int cm_store_slot_sync(struct cm_store *store, uint32_t slot);
+/* Write the owner of record's slot to the disk, for as long as files have its ids. 0 or -errno. */
+int cm_store_slot_keep(struct cm_store *store, const struct cm_session_record *record);
 
 #endif

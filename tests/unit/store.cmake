@@ -1,3 +1,4 @@
 # Sessions on disk.
-cm_unit_test(store_status DEPS store)
-cm_unit_test(store_record DEPS store)
+foreach(area fault kill paths record session slots status)
+	cm_unit_test(store_${area} DEPS store)
+endforeach()

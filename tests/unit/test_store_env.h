@@ -117,19 +117,36 @@ static inline size_t env_count(struct env *e)
 	return n;
 }
 
-/* How many entries dir/path has; 0 when it is not there. */
-static inline size_t env_entries(struct env *e, const char *path)
+static inline size_t env_shell_count(const char *command)
 {
-	char command[160];
-	FILE *f;
+	FILE *f = popen(command, "r");
 	unsigned long n = 0;
 
-	(void)snprintf(command, sizeof(command), "ls -A '%s/%s' 2>/dev/null | wc -l", e->dir, path);
-	f = popen(command, "r");
 	assert_non_null(f);
 	assert_int_equal(fscanf(f, "%lu", &n), 1);
 	(void)pclose(f);
 	return n;
+}
+
+/* How many entries dir/path has; 0 when it is not there. */
+static inline size_t env_entries(struct env *e, const char *path)
+{
+	char command[160];
+
+	(void)snprintf(command, sizeof(command), "ls -A '%s/%s' 2>/dev/null | wc -l", e->dir, path);
+	return env_shell_count(command);
+}
+
+/* How many slots of kernel ids are claimed or kept. */
+static inline size_t env_slots(struct env *e)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command),
+		       "for d in run state; do ls -A '%s'/$d/casemate/ids 2>/dev/null; done | "
+		       "sort -u | wc -l",
+		       e->dir);
+	return env_shell_count(command);
 }
 
 static inline void assert_status(int status, int expected)
