@@ -206,10 +206,10 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 
 	if (slot >= CM_MAX_EXECS)
 		return cm_error_set(err, CM_E_BUG, 0, "exec slot %u has no control group", slot);
-	/* without a place for leaves the mark of an exec alone keeps its tree together */
 	if (parent < 0) {
-		*ret = leaf;
-		return CM_OK;
+		cm_error_set(err, CM_E_UNSUPPORTED, 0, "there are no control groups for commands");
+		cm_error_hint(err, "mount the v1 freezer hierarchy, or use v2");
+		return CM_E_UNSUPPORTED;
 	}
 	(void)snprintf(name, sizeof(name), "x%u", slot);
 	r = cm_cgroup_group_make(parent, name, &fd);

@@ -43,10 +43,7 @@ struct cm_cgroup {
 	char name[160];
 };
 
-/*
- * What init gets to start one exec in a leaf and to kill it. Close-on-exec. Both -1 where there
- * can be no leaf (no group, v1 without a freezer): then the exec's mark alone keeps its tree.
- */
+/* What init gets to start one exec in a leaf and to kill it. Close-on-exec. */
 struct cm_cgroup_leaf {
 	/* v2: directory for CLONE_INTO_CGROUP; v1: O_WRONLY tasks of the freezer leaf */
 	int join_fd;
@@ -72,6 +69,10 @@ void cm_cgroup_init(struct cm_cgroup *cg);
  */
 int cm_cgroup_make(struct cm_cgroup *cg, const struct cm_plan *plan, uid_t init_kuid,
 		   struct cm_error *err);
+/*
+ * CM_E_UNSUPPORTED where there can be no leaf (no group, v1 without a freezer): then the exec's
+ * mark alone keeps its tree.
+ */
 int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
 			struct cm_error *err);
 /* Remove an empty leaf; a no-op when it is not there, -EBUSY when processes are left in it. */

@@ -103,10 +103,11 @@ static void test_leaf_refusals(void **state)
 	assert_int_equal(leaf.join_fd, -7);
 	assert_int_equal(leaf.kill_fd, -7);
 	cm_cgroup_remove(&cg);
-	/* no group at all: no leaf, and that is no error */
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_OK);
-	assert_int_equal(leaf.join_fd, -1);
-	assert_int_equal(leaf.kill_fd, -1);
+	/* no group at all, or one without a place for leaves */
+	assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_E_UNSUPPORTED);
+	assert_int_equal(leaf.join_fd, -7);
+	assert_int_equal(leaf.kill_fd, -7);
+	assert_int_equal(cm_cgroup_leaf_remove(&cg, 1), 0);
 }
 
 /* Whole trees, in leaves and out of them, some frozen. */
