@@ -369,7 +369,7 @@ static int count_fds(void)
 
 static void test_no_descriptor_is_left(void **state)
 {
-	struct ground *g = need(state, 0);
+	struct ground *g = need(state, CM_CG_FREEZER);
 	int before = count_fds();
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_cgroup_leaf leaf;
