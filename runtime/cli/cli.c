@@ -23,7 +23,7 @@
 static void print_line(const struct cm_cli *cli, const char *colour, const char *label,
 		       const char *text, int sys_errno)
 {
-	CM_AUTO_BUF struct cm_buf line;
+	CM_AUTO_BUF struct cm_buf line = { 0 };
 
 	/* each byte may become four */
 	cm_buf_init(&line, MAX_LINE * 4 + 256);
@@ -227,7 +227,7 @@ static bool wants_help(const struct cm_command *command, int argc, char **argv)
 
 static int print_help(const struct cm_cli *cli, const struct cm_command *command)
 {
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 
 	cm_buf_init(&text, 65536);
 	cm_help_command(command, &text);
@@ -237,7 +237,7 @@ static int print_help(const struct cm_cli *cli, const struct cm_command *command
 static int dispatch(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 	const struct cm_command *command;
 	const char *name = argc > 1 ? argv[1] : NULL;
 

@@ -63,7 +63,7 @@ static void show_key_text(const struct cm_cli *cli, const struct cm_key_info *in
 	size_t n = cm_key_count_values(info, spec);
 
 	for (size_t i = 0; i < n; i++) {
-		CM_AUTO_BUF struct cm_buf value;
+		CM_AUTO_BUF struct cm_buf value = { 0 };
 		size_t line_start = out->len;
 
 		cm_buf_init(&value, MAX_TEXT);
@@ -100,7 +100,7 @@ static void write_with_origin(const struct cm_cli *cli, const struct cm_key_info
 	}
 	cm_jw_array(w);
 	for (size_t i = 0; i < n; i++) {
-		CM_AUTO_BUF struct cm_buf value;
+		CM_AUTO_BUF struct cm_buf value = { 0 };
 
 		cm_buf_init(&value, MAX_TEXT);
 		format_value(cli, info, spec, i, &value);
@@ -124,7 +124,7 @@ static void write_plain(const struct cm_cli *cli, const struct cm_key_info *info
 	}
 	cm_jw_array(w);
 	for (size_t i = 0; i < n; i++) {
-		CM_AUTO_BUF struct cm_buf value;
+		CM_AUTO_BUF struct cm_buf value = { 0 };
 
 		cm_buf_init(&value, MAX_TEXT);
 		format_value(cli, info, spec, i, &value);
@@ -178,7 +178,7 @@ static int show(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	CM_AUTO_ORIGINS struct cm_origins origins = { 0 };
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 	struct cm_spec spec;
 	bool with_origin = false;
 	int n = 0;
@@ -226,7 +226,7 @@ static int check(struct cm_cli *cli, int argc, char **argv)
 
 static int schema(struct cm_cli *cli)
 {
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 
 	cm_buf_init(&text, MAX_TEXT);
 	cm_schema_write(&text);

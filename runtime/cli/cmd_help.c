@@ -84,9 +84,10 @@ static void print_keys(struct cm_buf *out)
 				print_key(info, out);
 		}
 	}
-	cm_buf_puts(out, "\nOptions end at '--' or at the first word that is none. Most can stand "
-			 "in a\nconfiguration file under the same name: "
-			 "'casemate config show --origin'.\n");
+	cm_buf_puts(out,
+		    "\nOptions end at '--' or at the first word that is none. --no-NAME turns a "
+		    "switch\noff. Most can stand in a configuration file under the same name; "
+		    "'casemate\nconfig show --origin' says what holds and why.\n");
 }
 
 void cm_help_command(const struct cm_command *command, struct cm_buf *out)
@@ -104,7 +105,7 @@ void cm_help_command(const struct cm_command *command, struct cm_buf *out)
 int cm_cmd_help(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 	const struct cm_command *command;
 
 	cm_buf_init(&text, 65536);

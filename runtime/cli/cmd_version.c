@@ -6,7 +6,7 @@
 int cm_cmd_version(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 	struct cm_json_writer w;
 	bool is_json = false;
 	const struct cm_cli_option options[] = {

@@ -9,6 +9,8 @@
 #include "runtime/spec/apply_internal.h"
 #include "runtime/spec/cpuset.h"
 
+#define MAX_NUMBER 64
+
 int cm_apply_no_memory(struct cm_error *err)
 {
 	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
@@ -113,15 +115,23 @@ static char *take_optional(const char *text, bool *ret_is_optional)
 	return copy;
 }
 
+/* No memory is asked for: cm_spec_init puts built-in values here and cannot fail. */
 static int apply_limit(struct cm_apply *a, struct cm_error *err)
 {
 	struct cm_limit *field = cm_key_field(a->info, a->spec);
 	struct cm_limit limit = { .value = CM_UNLIMITED, .is_set = true };
-	CM_AUTO_FREE char *text = take_optional(a->setting->value, &limit.is_optional);
+	const char *text = a->setting->value;
+	size_t len = strlen(text);
+	char number[MAX_NUMBER];
 	int r = CM_OK;
 
-	if (!text)
-		return cm_apply_no_memory(err);
+	/* what is longer is no number, and the parser says so */
+	if (len > 0 && len < sizeof(number) && text[len - 1] == '?') {
+		memcpy(number, text, len - 1);
+		number[len - 1] = '\0';
+		text = number;
+		limit.is_optional = true;
+	}
 	if (strcmp(text, "unlimited") != 0)
 		r = parse_number(a, text, &limit.value, err);
 	if (r != CM_OK) {
@@ -139,7 +149,7 @@ static int apply_cpuset(struct cm_apply *a, struct cm_error *err)
 {
 	bool is_optional;
 	CM_AUTO_FREE char *text = take_optional(a->setting->value, &is_optional);
-	CM_AUTO_BUF struct cm_buf canonical;
+	CM_AUTO_BUF struct cm_buf canonical = { 0 };
 	struct cm_cpuset set;
 	int r;
 
@@ -195,7 +205,7 @@ static const struct {
 static int refuse_word(const struct cm_apply *a, struct cm_error *err)
 {
 	const char *value = a->setting->value;
-	CM_AUTO_BUF struct cm_buf known;
+	CM_AUTO_BUF struct cm_buf known = { 0 };
 	int r;
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(refused_words); i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One setting onto a spec: what names a path. Text only; nothing is looked up. */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,8 @@ static int add_volume(struct cm_apply *a, const char *src, const char *dst, bool
 		return r;
 	}
 	inside = cm_path_clean(dst ? dst : host);
+	if (!inside && errno == ENOMEM)
+		return cm_apply_no_memory(err);
 	if (!inside)
 		return cm_error_set(err, CM_E_INVALID, 0, "%s: unusable path '%.200s'",
 				    a->setting->what, dst ? dst : host);

@@ -47,7 +47,7 @@ static int tighten_cpuset(struct tighten *t, struct cm_error *err)
 {
 	struct cm_limits *have = &t->spec->limits;
 	const struct cm_limits *most = &t->ceiling->limits;
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 	struct cm_cpuset mine;
 	struct cm_cpuset theirs;
 	int r = cm_cpuset_parse(most->cpuset, "'cpuset'", &theirs, err);
@@ -129,7 +129,7 @@ static int tighten_one(struct tighten *t, struct cm_error *err)
 static int note_looser(struct cm_merge *m, const struct tighten *t,
 		       const struct cm_setting *setting)
 {
-	CM_AUTO_BUF struct cm_buf mine;
+	CM_AUTO_BUF struct cm_buf mine = { 0 };
 	const struct cm_strv *of = m->origins ? &m->origins->of[t->info->key] : NULL;
 	const char *origin = of && of->n > 0 ? of->v[0] : "built in";
 

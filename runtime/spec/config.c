@@ -182,7 +182,8 @@ static int check_type(const struct stat *st, const char *path, unsigned int flag
 
 	if (S_ISDIR(st->st_mode) || ((flags & READ_REGULAR) && !S_ISREG(st->st_mode))) {
 		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
-		cm_error_hint(err, "remove it, or put a file of JSON there");
+		cm_error_hint(err, flags & READ_REGULAR ? "remove it, or put a file of JSON there"
+							: "name a file");
 		return r;
 	}
 	if (!(flags & READ_OWN))
@@ -332,7 +333,7 @@ static void list_profiles(const struct cm_file *file, struct cm_buf *out)
 
 static int no_profile(const struct cm_config *config, const char *name, struct cm_error *err)
 {
-	CM_AUTO_BUF struct cm_buf known;
+	CM_AUTO_BUF struct cm_buf known = { 0 };
 	int r = cm_error_set(err, CM_E_NOT_FOUND, 0, "profile '%.140s' not found", name);
 
 	cm_buf_init(&known, CM_ERROR_HINT_SIZE);

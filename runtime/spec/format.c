@@ -176,7 +176,7 @@ static void write_env(const struct cm_strv *env, struct cm_json_writer *w)
 	cm_jw_object(w);
 	for (size_t i = 0; i < env->n; i++) {
 		size_t name_len = strcspn(env->v[i], "=");
-		CM_AUTO_BUF struct cm_buf name;
+		CM_AUTO_BUF struct cm_buf name = { 0 };
 
 		cm_buf_init(&name, name_len + 1);
 		cm_buf_append(&name, env->v[i], name_len);
@@ -188,7 +188,7 @@ static void write_env(const struct cm_strv *env, struct cm_json_writer *w)
 static void write_one(const struct cm_key_info *info, const struct cm_spec *spec, size_t i,
 		      struct cm_json_writer *w)
 {
-	CM_AUTO_BUF struct cm_buf text;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
 
 	cm_buf_init(&text, SIZE_MAX / 2);
 	cm_key_format(info, spec, i, &text);

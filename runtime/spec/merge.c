@@ -45,7 +45,8 @@ static int set_command(struct cm_spec *spec, const struct cm_layer *layer, struc
 	if (!text && layer->argv.n == 0)
 		return CM_OK;
 	if (text && layer->argv.n > 0) {
-		r = cm_error_set(err, CM_E_INVALID, 0, "-c and the command '%.100s' contradict",
+		r = cm_error_set(err, CM_E_INVALID, 0,
+				 "-c and the command '%.100s' contradict each other",
 				 layer->argv.v[0]);
 		cm_error_hint(err, "put all of it into -c's text, in quotes");
 		return r;
@@ -88,7 +89,7 @@ static void describe(const struct cm_merge *m, enum cm_key key, struct cm_buf *o
 static int contradiction(const struct cm_merge *m, enum cm_key key, const char *text,
 			 const char *hint, struct cm_error *err)
 {
-	CM_AUTO_BUF struct cm_buf who;
+	CM_AUTO_BUF struct cm_buf who = { 0 };
 	int r;
 
 	cm_buf_init(&who, CM_ERROR_MSG_SIZE);
