@@ -325,10 +325,14 @@ static const struct cm_layer *find_profile(const struct cm_file *file, const cha
 	return NULL;
 }
 
-static void list_profiles(const struct cm_file *file, struct cm_buf *out)
+/* Those of file that other does not have. */
+static void list_profiles(const struct cm_file *file, const struct cm_file *other,
+			  struct cm_buf *out)
 {
-	for (size_t i = 0; i < file->n_profiles; i++)
-		cm_buf_printf(out, "%s%s", out->len ? ", " : "", file->profiles[i].name);
+	for (size_t i = 0; i < file->n_profiles; i++) {
+		if (!other || !find_profile(other, file->profiles[i].name))
+			cm_buf_printf(out, "%s%s", out->len ? ", " : "", file->profiles[i].name);
+	}
 }
 
 static int no_profile(const struct cm_config *config, const char *name, struct cm_error *err)
@@ -337,8 +341,8 @@ static int no_profile(const struct cm_config *config, const char *name, struct c
 	int r = cm_error_set(err, CM_E_NOT_FOUND, 0, "profile '%.140s' not found", name);
 
 	cm_buf_init(&known, CM_ERROR_HINT_SIZE);
-	list_profiles(&config->system, &known);
-	list_profiles(&config->user, &known);
+	list_profiles(&config->system, NULL, &known);
+	list_profiles(&config->user, &config->system, &known);
 	if (known.len > 0)
 		cm_error_hint(err, "there are: %s", known.data);
 	else

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line as a program: exit status, stdout and stderr. What needs a jail is played by
+ * stand-ins, which say what they were asked.
+ */
+#include "tests/unit/test_spec_env.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/path.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/run.h"
+
+#define MAX_OUTPUT (1U << 20)
+
+#define STAND_IN(name)                                                                             \
+	int cm_cmd_##name(struct cm_cli *cli, int argc, char **argv)                               \
+	{                                                                                          \
+		(void)cli;                                                                         \
+		printf(#name " %d %s\n", argc, argv[argc - 1]);                                    \
+		fflush(stdout);                                                                    \
+		return 42;                                                                         \
+	}
+
+STAND_IN(ls)
+STAND_IN(inspect)
+STAND_IN(stop)
+STAND_IN(rm)
+STAND_IN(doctor)
+
+int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	printf("run %s memory %llu ro %d q%d v%d x%d", spec->argv.v[spec->argv.n - 1],
+	       (unsigned long long)spec->limits.memory.value, spec->is_workspace_read_only,
+	       cli->is_quiet, cli->is_verbose, cli->failure_exit);
+	fflush(stdout);
+	return 7;
+}
+
+static char top[64];
+static char out[MAX_OUTPUT];
+static char err[MAX_OUTPUT];
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/casemate-test-XXXXXX");
+	return mkdtemp(top) && chdir(top) == 0 && clearenv() == 0 && setenv("HOME", top, 1) == 0 &&
+			       setenv("TOKEN", "secret", 1) == 0
+		       ? 0
+		       : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return chdir("/") == 0 && cm_remove_tree_at(AT_FDCWD, top) == 0 ? 0 : -1;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void read_back(const char *name, char *text)
+{
+	assert_true(cm_read_file_at(AT_FDCWD, name, text, MAX_OUTPUT) >= 0);
+	assert_int_equal(unlink(name), 0);
+}
+
+static void child(int argc, char **argv)
+{
+	int out_fd = open("out", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	int err_fd = open("err", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+	if (dup2(out_fd, 1) < 0 || dup2(err_fd, 2) < 0)
+		_exit(99);
+	_exit(cm_cli_main(argc, argv));
+}
+
+/* Words are separated by '|'. The exit status; out and err are filled. */
+static int run(const char *line)
+{
+	CM_AUTO_FREE char *copy = strdup(line);
+	static char name[] = "casemate";
+	char *argv[32] = { name };
+	int argc = 1;
+	int status;
+	pid_t pid;
+
+	for (char *rest = copy; rest && *line != '\0';)
+		argv[argc++] = strsep(&rest, "|");
+	argv[argc] = NULL;
+	fflush(stdout);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		child(argc, argv);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	read_back("out", out);
+	read_back("err", err);
+	return WEXITSTATUS(status);
+}
+
+static const struct {
+	const char *line;
+	int status;
+	const char *out;
+	const char *err;
+} lines[] = {
+	{ "run|true", 7, "run true memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "run|-q|--failure-exit|3|-m|4M|--|a|b", 7, "run b memory 4194304 ro 0 q1 v0 x3", "" },
+	{ "run|-c|ls", 7, "run ls memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "run", 125, "",
+	  "casemate: no command given\n"
+	  "hint: write casemate run [OPTION...] -- COMMAND [ARG...], or -c TEXT\n" },
+	{ "run|--ro-bind|a|b", 125, "",
+	  "casemate: unknown option '--ro-bind'\nhint: --volume SRC:DST:ro\n" },
+	{ "run|--failure-exit|9|--bad", 9, "",
+	  "casemate: unknown option '--bad'\n"
+	  "hint: 'casemate help run' lists the options; '--' ends them\n" },
+	{ "run|--policy|none|a", 125, "",
+	  "casemate: cannot open 'none': No such file or directory\n"
+	  "hint: check the path and its permissions\n" },
+	/* nothing that was typed or read moves the cursor */
+	{ "run|--\x1b[2J|a", 125, "",
+	  "casemate: unknown option '--\\x1b[2J'\n"
+	  "hint: 'casemate help run' lists the options; '--' ends them\n" },
+	{ "rm|x", 42, "rm 2 x\n", "" },
+	{ "destroy|x", 42, "rm 2 x\n", "" },
+	{ "ps", 42, "ls 1 ps\n", "" },
+	{ "inspect|x", 42, "inspect 2 x\n", "" },
+	{ "stop|x", 42, "stop 2 x\n", "" },
+	{ "doctor", 42, "doctor 1 doctor\n", "" },
+	{ "version", 0, "casemate " CM_TEST_VERSION "\n", "" },
+	{ "--version", 0, "casemate " CM_TEST_VERSION "\n", "" },
+	{ "version|--json", 0, "{\"version\":\"" CM_TEST_VERSION "\",\"libc\":\"shared\"}\n", "" },
+	{ "version|x", 125, "",
+	  "casemate: version takes no arguments\nhint: write casemate version [--json]\n" },
+	{ "version|--jsn", 125, "",
+	  "casemate: unknown option '--jsn'\nhint: did you mean '--json'?\n" },
+	{ "rnu", 125, "", "casemate: unknown command 'rnu'\nhint: did you mean 'run'?\n" },
+	{ "exec|x", 125, "",
+	  "casemate: unknown command 'exec'\n"
+	  "hint: 'casemate run --session ID -- COMMAND' runs in a session that exists\n" },
+	{ "npm", 125, "",
+	  "casemate: unknown command 'npm'\nhint: 'casemate help' lists the commands; "
+	  "'casemate run -- npm' runs it in a jail\n" },
+	{ "--json|run", 125, "",
+	  "casemate: option '--json' before the command\n"
+	  "hint: write casemate COMMAND [OPTION...], for example casemate run --json\n" },
+	{ "help|nope", 125, "",
+	  "casemate: unknown command 'nope'\nhint: 'casemate help' lists the commands; "
+	  "'casemate run -- nope' runs it in a jail\n" },
+	{ "help|a|b", 125, "",
+	  "casemate: help takes one command, not 2\nhint: for example casemate help run\n" },
+	{ "config", 125, "",
+	  "casemate: config show, check or schema?\nhint: write casemate config show, casemate "
+	  "config check FILE, or casemate config schema\n" },
+	{ "config|shwo", 125, "",
+	  "casemate: unknown argument 'shwo' of config\nhint: write casemate config show, "
+	  "casemate config check FILE, or casemate config schema\n" },
+	{ "config|check", 125, "",
+	  "casemate: no file to check\nhint: write casemate config check FILE...\n" },
+	{ "config|show|a", 125, "",
+	  "casemate: config show takes options only, not 'a'\n"
+	  "hint: write casemate config show [--origin] [--json] [OPTION...]\n" },
+	/* a variable that is only passed is named and not told */
+	{ "config|show|-m|1G|-e|TOKEN|-e|A=b|--pass-env|X*", 0,
+	  "env = TOKEN\nenv = A=b\npass-env = X*\ntimeout = unlimited\nmemory = 1G\n"
+	  "pids-limit = 4096?\nopen-files = 65536?\noutput = unlimited\nnetwork = none\n"
+	  "user = user\ngit = pinned\nmin-level = no-cgroup\n",
+	  "" },
+	{ "config|show|--origin|-m|1G|--no-workspace|-t", 0,
+	  "workspace = false                               # --no-workspace\n"
+	  "timeout = unlimited                             # built in\n"
+	  "memory = 1G                                     # --memory\n"
+	  "pids-limit = 4096?                              # built in\n"
+	  "open-files = 65536?                             # built in\n"
+	  "output = unlimited                              # built in\n"
+	  "network = none                                  # built in\n"
+	  "user = user                                     # built in\n"
+	  "git = pinned                                    # built in\n"
+	  "min-level = no-cgroup                           # built in\n"
+	  "tty = true                                      # --tty\n",
+	  "" },
+};
+
+static void test_lines(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(lines); i++) {
+		int status = run(lines[i].line);
+
+		if (strcmp(err, lines[i].err) != 0)
+			fail_msg("'%s':\n'%s', not\n'%s'", lines[i].line, err, lines[i].err);
+		if (strcmp(out, lines[i].out) != 0)
+			fail_msg("'%s':\n'%s', not\n'%s'", lines[i].line, out, lines[i].out);
+		if (status != lines[i].status)
+			fail_msg("'%s': exit status %d", lines[i].line, status);
+	}
+}
+
+static void test_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(run(""), 125);
+	assert_string_equal(out, "");
+	assert_non_null(strstr(err, "Usage: casemate COMMAND"));
+	for (const struct cm_command *command = cm_commands; command->name; command++)
+		assert_non_null(strstr(err, command->summary));
+	assert_int_equal(run("--help"), 0);
+	assert_non_null(strstr(out, "Usage: casemate COMMAND"));
+	assert_string_equal(err, "");
+}
+
+/* Each key is in the help, and no line is too long for a terminal. */
+static void test_help(void **state)
+{
+	static const char *const asked[] = { "help|run", "run|--help", "run|-h", "run|-ih|x" };
+	CM_AUTO_FREE char *first = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(asked); i++) {
+		assert_int_equal(run(asked[i]), 0);
+		assert_string_equal(err, "");
+		if (!first)
+			first = strdup(out);
+		assert_string_equal(out, first);
+	}
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		char option[64];
+
+		(void)snprintf(option, sizeof(option), "--%s", cm_key_info((enum cm_key)key)->name);
+		assert_non_null(strstr(out, option));
+	}
+	for (const struct cm_command *command = cm_commands; command->name; command++) {
+		char line[64];
+
+		(void)snprintf(line, sizeof(line), "help|%s", command->name);
+		assert_int_equal(run(line), 0);
+		for (char *rest = out; rest && *rest != '\0';)
+			assert_true(strlen(strsep(&rest, "\n")) <= 90);
+		(void)snprintf(line, sizeof(line), "%s|--help", command->name);
+		assert_int_equal(run(line), 0);
+		assert_true(strncmp(out, "Usage: casemate ", 16) == 0);
+	}
+}
+
+static void test_a_repositorys_file(void **state)
+{
+	(void)state;
+	write_file(".casemate.json",
+		   "{\"memory\": \"4M\", \"network\": \"host\", \"read-only\": true}");
+	assert_int_equal(run("run|-m|8M|a"), 7);
+	assert_string_equal(out, "run a memory 4194304 ro 1 q0 v0 x125");
+	assert_non_null(strstr(err, "note: "));
+	assert_non_null(strstr(err, ".casemate.json:1: 'network' cannot widen 'none' (built in) to "
+				    "'host'; ignored\n"));
+	assert_int_equal(run("run|-q|a"), 7);
+	assert_string_equal(err, "");
+	assert_int_equal(run("run|--no-workspace|-m|8M|a"), 7);
+	assert_string_equal(out, "run a memory 8388608 ro 0 q0 v0 x125");
+	assert_int_equal(run("run|--workspace|.|-m|8M|a"), 7);
+	assert_string_equal(out, "run a memory 4194304 ro 1 q0 v0 x125");
+	write_file(".casemate.json", "{\"memroy\": 1}");
+	assert_int_equal(run("run|a"), 125);
+	assert_non_null(strstr(err, "unknown key 'memroy'\nhint: did you mean 'memory'?\n"));
+	assert_int_equal(unlink(".casemate.json"), 0);
+}
+
+static void test_show_as_json(void **state)
+{
+	(void)state;
+	assert_int_equal(run("config|show|--json|--origin|-v|/a|-m|1G"), 0);
+	assert_non_null(strstr(out, "\"memory\": {\n    \"value\": \"1G\",\n    \"origin\": "
+				    "\"--memory\"\n  }"));
+	assert_non_null(strstr(out, "\"volume\": [\n    {\n      \"value\": \"/a\",\n      "
+				    "\"origin\": \"--volume\"\n    }\n  ]"));
+	assert_int_equal(run("config|show|--json|-m|1G|-e|TOKEN"), 0);
+	assert_non_null(strstr(out, "\"memory\": \"1G\""));
+	assert_null(strstr(out, "secret"));
+	/* what is shown can be a policy */
+	write_file("shown.json", out);
+	assert_int_equal(run("config|check|shown.json"), 0);
+	assert_int_equal(run("run|--policy|shown.json|a"), 7);
+	assert_string_equal(out, "run a memory 1073741824 ro 0 q0 v0 x125");
+}
+
+static void test_check(void **state)
+{
+	(void)state;
+	write_file("good.json", "{\"memory\": \"1G\"}");
+	write_file("bad.json", "{\n\"memory\": \"x\"}");
+	assert_int_equal(run("config|check|good.json"), 0);
+	assert_string_equal(err, "");
+	/* every file is looked at */
+	assert_int_equal(run("config|check|bad.json|good.json|none.json"), 125);
+	assert_non_null(strstr(err, "bad.json:2: 'memory' must be a size"));
+	assert_non_null(strstr(err, "cannot open 'none.json'"));
+}
+
+static void test_a_full_disk(void **state)
+{
+	static const char *const argv[] = { "casemate", "version", NULL };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+		int err_fd = open("err", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+		if (dup2(full, 1) < 0 || dup2(err_fd, 2) < 0)
+			_exit(99);
+		_exit(cm_cli_main(2, (char **)(uintptr_t)argv));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 125);
+	read_back("err", err);
+	assert_string_equal(err,
+			    "casemate: cannot write to standard output: No space left on device\n");
+}
+
+static void test_simple_options(void **state)
+{
+	struct cm_error e = CM_ERROR_INIT;
+	bool is_json = false;
+	bool is_quiet = false;
+	const char *root = NULL;
+	const struct cm_cli_option options[] = {
+		{ "json", 'j', CM_OPTION_SWITCH, &is_json },
+		{ "quiet", 'q', CM_OPTION_SWITCH, &is_quiet },
+		{ "root", 'r', CM_OPTION_TEXT, &root },
+		{ NULL },
+	};
+	char words[][8] = { "a", "-jq", "--root", "/r", "b", "--", "--c" };
+	char *argv[7];
+	int n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		argv[i] = words[i];
+	assert_int_equal(cm_cli_options(7, argv, options, &n, &e), CM_OK);
+	assert_int_equal(n, 3);
+	assert_string_equal(argv[0], "a");
+	assert_string_equal(argv[1], "b");
+	assert_string_equal(argv[2], "--c");
+	assert_true(is_json && is_quiet);
+	assert_string_equal(root, "/r");
+
+	strcpy(words[0], "--root=");
+	argv[0] = words[0];
+	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_E_INVALID);
+	assert_string_equal(e.msg, "option '--root=' needs a value");
+	strcpy(words[0], "-rx");
+	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_OK);
+	assert_string_equal(root, "x");
+	strcpy(words[0], "-x");
+	cm_error_clear(&e);
+	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_E_INVALID);
+	assert_string_equal(e.msg, "unknown option '-x'");
+	assert_string_equal(e.hint, "'casemate help COMMAND' lists the options");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_lines),	 TEST(test_alone),
+		TEST(test_help),	 TEST(test_a_repositorys_file),
+		TEST(test_show_as_json), TEST(test_check),
+		TEST(test_a_full_disk),	 TEST(test_simple_options),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
