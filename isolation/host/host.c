@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,23 +45,34 @@ static bool has_root_capabilities(void)
 	return true;
 }
 
+/* The first n numbers of a text; false when there are fewer. */
+static bool read_numbers(const char *text, unsigned long v[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char *end = NULL;
+
+		v[i] = strtoul(text, &end, 10);
+		if (end == text)
+			return false;
+		text = *end == '.' ? end + 1 : end;
+	}
+	return true;
+}
+
 /* Root of a small user namespace (a rootless container) has no ids to give to sessions. */
 static bool has_slot_ids(void)
 {
+	const unsigned long end = CM_ID_SLOT_BASE + (unsigned long)CM_ID_SLOTS * CM_ID_SLOT_SIZE;
 	char text[4096];
 	char *save = NULL;
 
 	if (cm_read_file_at(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
 		return false;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		unsigned long inside;
-		unsigned long outside;
-		unsigned long count;
+		/* first id inside, first id outside, count */
+		unsigned long v[3];
 
-		if (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
-		    inside <= CM_ID_SLOT_BASE &&
-		    inside + count >=
-			    CM_ID_SLOT_BASE + (unsigned long)CM_ID_SLOTS * CM_ID_SLOT_SIZE)
+		if (read_numbers(line, v, 3) && v[0] <= CM_ID_SLOT_BASE && v[0] + v[2] >= end)
 			return true;
 	}
 	return false;
@@ -118,14 +130,17 @@ static int read_user(struct cm_host *host, const struct cm_strv *env, struct cm_
 
 static void read_kernel(struct cm_host *host)
 {
+	unsigned long version[2];
 	struct utsname name;
 	struct sysinfo info;
 	struct rlimit limit;
 	cpu_set_t cpus;
 	int abi;
 
-	if (uname(&name) == 0)
-		(void)sscanf(name.release, "%u.%u", &host->kernel_major, &host->kernel_minor);
+	if (uname(&name) == 0 && read_numbers(name.release, version, 2)) {
+		host->kernel_major = (unsigned int)version[0];
+		host->kernel_minor = (unsigned int)version[1];
+	}
 	abi = cm_sys_landlock_create_ruleset(NULL, 0, CM_LL_CREATE_RULESET_VERSION);
 	host->landlock_abi = abi > 0 ? (unsigned int)abi : 0;
 	if (sysinfo(&info) == 0)
@@ -155,9 +170,12 @@ static void read_subids(struct cm_host *host)
 
 int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error *err)
 {
-	struct cm_host host = { 0 };
+	struct cm_host host;
 	int r;
 
+	/* cgroup holds paths for pages: it is not cleared and copied, but read in place at the end */
+	memset(&host, 0, offsetof(struct cm_host, cgroup));
+	host.subids = (struct cm_host_subids){ 0 };
 	host.uid = geteuid();
 	host.gid = getegid();
 	host.is_root = host.uid == 0 && has_root_capabilities() && has_slot_ids();
@@ -165,14 +183,18 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 	if (r == CM_OK)
 		r = read_user(&host, env, err);
 	if (r < 0) {
-		cm_host_clear(&host);
+		free(host.groups);
+		free(host.user_name);
+		free(host.home);
+		free(host.shell);
 		return r;
 	}
 	read_kernel(&host);
 	if (host.uid != 0)
 		read_subids(&host);
-	cm_host_cgroup_read(host.is_root, &host.cgroup);
-	*ret = host;
+	memcpy(ret, &host, offsetof(struct cm_host, cgroup));
+	ret->subids = host.subids;
+	cm_host_cgroup_read(ret->is_root, &ret->cgroup);
 	return CM_OK;
 }
 

@@ -14,6 +14,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
+#define MIN_NODES 16U
+
 int cm_facts_nomem(struct cm_error *err)
 {
 	return cm_error_set(err, CM_E_NOMEM, 0, "no memory to look at this host's files");
@@ -67,9 +69,9 @@ int cm_nodes_add(struct cm_nodes *nodes, const char *path, const struct stat *st
 	struct cm_node node = { 0 };
 	struct cm_node *v;
 
-	/* grown at 0, 1, 2, 4, 8, ... elements: the number is its own capacity */
-	if ((nodes->n & (nodes->n - 1)) == 0) {
-		v = cm_realloc(nodes->v, (nodes->n ? nodes->n * 2 : 1) * sizeof(*v));
+	/* grown at 0, 16, 32, 64, ... elements: the number is its own capacity */
+	if (nodes->n == 0 || (nodes->n >= MIN_NODES && (nodes->n & (nodes->n - 1)) == 0)) {
+		v = cm_realloc(nodes->v, (nodes->n ? nodes->n * 2 : MIN_NODES) * sizeof(*v));
 		if (!v)
 			return CM_E_NOMEM;
 		nodes->v = v;

@@ -120,6 +120,8 @@ static int compare_names(const void *a, const void *b)
 
 static bool etc_wants(const char *name)
 {
+	if (name[0] == '.')
+		return false;
 	if (bsearch(&name, etc_names, CM_ARRAY_SIZE(etc_names), sizeof(etc_names[0]),
 		    compare_names))
 		return true;
@@ -278,14 +280,27 @@ static int read_names(struct cm_tree_reader *reader)
 
 static int read_proc(struct cm_tree_facts *facts)
 {
+	CM_AUTO_FD int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char path[64];
 
-	for (size_t i = 0; i < CM_ARRAY_SIZE(proc_names); i++) {
+	for (size_t i = 0; fd >= 0 && i < CM_ARRAY_SIZE(proc_names); i++) {
 		(void)snprintf(path, sizeof(path), "/proc/%s", proc_names[i]);
-		if (cm_nodes_add_path(&facts->proc, AT_FDCWD, path, path) < 0)
+		if (cm_nodes_add_path(&facts->proc, fd, proc_names[i], path) < 0)
 			return CM_E_NOMEM;
 	}
 	return CM_OK;
+}
+
+/* Most are plain files, whose real path needs no second look. */
+static int add_followed(struct cm_nodes *nodes, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return CM_OK;
+	if (S_ISLNK(st.st_mode))
+		return cm_tree_add_real(nodes, AT_FDCWD, path, path) < 0 ? CM_E_NOMEM : CM_OK;
+	return cm_nodes_add(nodes, path, &st, NULL);
 }
 
 static int read_extra(struct cm_tree_reader *reader, const char *root)
@@ -300,7 +315,7 @@ static int read_extra(struct cm_tree_reader *reader, const char *root)
 	}
 	for (size_t i = 0; i < CM_ARRAY_SIZE(real_extras); i++) {
 		(void)snprintf(path, sizeof(path), "/%s", real_extras[i]);
-		if (cm_tree_add_real(extra, AT_FDCWD, path, path) < 0)
+		if (add_followed(extra, path) < 0)
 			return CM_E_NOMEM;
 	}
 	return add_list(reader, extra, root, tree_extras, CM_ARRAY_SIZE(tree_extras));

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -86,56 +87,85 @@ static int open_base(struct cm_tree_reader *reader, const struct tool *tool, cha
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/*
+ * An entry that is a link is mounted from where it leads; any other has the base's real path
+ * before it, which is looked up once for all.
+ */
 static int add_tool(struct cm_tree_reader *reader, const struct tool *tool, int base_fd,
-		    const char *base)
+		    const char *base, const char *real_base)
 {
-	const char *name = tool->entry[0] ? tool->entry : ".";
+	const char *slash = tool->entry[0] ? "/" : "";
+	CM_AUTO_FREE char *path = NULL;
 	CM_AUTO_FREE char *real = NULL;
 	CM_AUTO_FD int fd = -1;
-	char path[PATH_MAX];
 	struct stat st;
-	int n;
 
-	n = snprintf(path, sizeof(path), "%s%s%s", base, tool->entry[0] ? "/" : "", tool->entry);
-	if (n < 0 || (size_t)n >= sizeof(path))
+	if (fstatat(base_fd, tool->entry, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
 		return CM_OK;
-	fd = openat(base_fd, name, O_PATH | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+	path = cm_asprintf("%s%s%s", base, slash, tool->entry);
+	if (S_ISLNK(st.st_mode)) {
+		fd = openat(base_fd, tool->entry, O_PATH | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return CM_OK;
+		real = cm_fd_real_path(fd);
+	} else {
+		real = cm_asprintf("%s%s%s", real_base, slash, tool->entry);
+	}
+	if (!path || !real)
+		return CM_E_NOMEM;
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return CM_OK;
 	if (others_can_write(reader->host, &st))
 		return note(reader, tool->name, path);
-	real = cm_fd_real_path(fd);
-	if (!real)
-		return errno == ENOMEM ? CM_E_NOMEM : CM_OK;
 	return cm_nodes_add(&reader->facts->tools, path, &st,
 			    strcmp(real, path) == 0 ? NULL : real);
 }
 
+struct base {
+	const char *name;
+	int fd;
+	char *real;
+	char path[PATH_MAX];
+};
+
+static void close_base(struct base *base)
+{
+	cm_fd_close(&base->fd);
+	free(cm_ptr_take(&base->real));
+}
+
+/* Rows of one base stand together, so that it is opened once. */
+static int change_base(struct cm_tree_reader *reader, const struct tool *tool, struct base *base)
+{
+	struct stat st;
+
+	close_base(base);
+	base->name = tool->base;
+	base->fd = open_base(reader, tool, base->path, sizeof(base->path));
+	if (base->fd < 0 || fstat(base->fd, &st) < 0)
+		return CM_OK;
+	/* the home itself is named by the caller and not by a table */
+	if (tool->base[0] != '\0' && others_can_write(reader->host, &st)) {
+		close_base(base);
+		return note(reader, tool->name, base->path);
+	}
+	base->real = cm_fd_real_path(base->fd);
+	return base->real ? CM_OK : CM_E_NOMEM;
+}
+
 static int read_tools(struct cm_tree_reader *reader, const struct tool *table, size_t n)
 {
-	const char *base = NULL;
-	CM_AUTO_FD int base_fd = -1;
-	char path[PATH_MAX] = "";
+	struct base base = { .fd = -1 };
+	int r = CM_OK;
 
-	for (size_t i = 0; i < n; i++) {
-		struct stat st;
-
-		if (!base || strcmp(base, table[i].base) != 0) {
-			base = table[i].base;
-			cm_fd_close(&base_fd);
-			base_fd = open_base(reader, &table[i], path, sizeof(path));
-			/* the home itself is named by the caller and not by a table */
-			if (base_fd >= 0 && *base && fstat(base_fd, &st) == 0 &&
-			    others_can_write(reader->host, &st)) {
-				cm_fd_close(&base_fd);
-				if (note(reader, table[i].name, path) < 0)
-					return CM_E_NOMEM;
-			}
-		}
-		if (base_fd >= 0 && add_tool(reader, &table[i], base_fd, path) < 0)
-			return CM_E_NOMEM;
+	for (size_t i = 0; r == CM_OK && i < n; i++) {
+		if (!base.name || strcmp(base.name, table[i].base) != 0)
+			r = change_base(reader, &table[i], &base);
+		if (r == CM_OK && base.fd >= 0)
+			r = add_tool(reader, &table[i], base.fd, base.path, base.real);
 	}
-	return CM_OK;
+	close_base(&base);
+	return r;
 }
 
 int cm_tree_tools_read(struct cm_tree_reader *reader)
@@ -145,20 +175,33 @@ int cm_tree_tools_read(struct cm_tree_reader *reader)
 	return r < 0 ? r : read_tools(reader, roots, CM_ARRAY_SIZE(roots));
 }
 
-/* With a rootfs a PATH entry is looked up in it; what is a link there is not followed. */
+static bool is_below_any(const struct cm_nodes *nodes, const char *path)
+{
+	for (size_t i = 0; i < nodes->n; i++) {
+		if (cm_path_is_below(path, nodes->v[i].path))
+			return true;
+	}
+	return false;
+}
+
+/* Only an entry that is not shown under its own name needs to be looked up by where it leads, as
+ * fnm's links in /run. With a rootfs a link is not followed: it could lead out of it. */
 static int add_path_entry(struct cm_tree_reader *reader, const char *entry)
 {
+	const struct cm_tree_facts *facts = reader->facts;
 	struct cm_nodes *path = &reader->facts->path;
+	bool is_shown = facts->root || is_below_any(&facts->top, entry) ||
+			is_below_any(&facts->tools, entry);
+	const char *name = facts->root ? entry + 1 : entry;
 	struct stat st;
 	int r;
 
-	if (reader->facts->root) {
-		if (fstatat(reader->root_fd, entry + 1, &st, 0) < 0 || !S_ISDIR(st.st_mode))
+	for (size_t i = 0; i < path->n; i++) {
+		if (strcmp(path->v[i].path, entry) == 0)
 			return CM_OK;
-		return cm_nodes_add(path, entry, &st, NULL);
 	}
-	if (cm_path_is_below(entry, "/usr")) {
-		if (stat(entry, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (is_shown) {
+		if (fstatat(reader->root_fd, name, &st, 0) < 0 || !S_ISDIR(st.st_mode))
 			return CM_OK;
 		return cm_nodes_add(path, entry, &st, NULL);
 	}
@@ -198,10 +241,10 @@ static int add_certificate(struct cm_tree_reader *reader, const char *path)
 {
 	struct cm_nodes *nodes = &reader->facts->certificates;
 
-	for (size_t i = 0; i < nodes->n; i++) {
-		if (strcmp(nodes->v[i].path, path) == 0)
-			return CM_OK;
-	}
+	if (is_below_any(nodes, path) ||
+	    (!reader->facts->root &&
+	     (is_below_any(&reader->facts->top, path) || is_below_any(&reader->facts->etc, path))))
+		return CM_OK;
 	return cm_tree_add_real(nodes, AT_FDCWD, path, path) < 0 ? CM_E_NOMEM : CM_OK;
 }
 

@@ -40,7 +40,8 @@ void cm_build_etc(struct cm_build *build);
 /* build_names.c: passwd, group and the like */
 void cm_build_names(struct cm_build *build);
 /* The agent's login name and shell inside. */
-const char *cm_build_user_name(const struct cm_plan_request *req);
+#define CM_USER_NAME_SIZE 80
+void cm_build_user_name(const struct cm_plan_request *req, char buf[CM_USER_NAME_SIZE]);
 const char *cm_build_shell(const struct cm_plan_request *req);
 void cm_build_hostname(const struct cm_plan_request *req, char buf[65]);
 

@@ -11,19 +11,33 @@
 #define DEFAULT_OPEN_FILES 65536
 #define DEFAULT_MEMORY_PERCENT 80
 
-/* How a value is written on the command line, for hints. */
-static void format_value(uint64_t value, bool is_size, char *buf, size_t size)
+/* How values are written on the command line, for hints. */
+static void format_size(uint64_t value, char *buf, size_t size)
 {
 	static const char units[] = "KMGT";
 	size_t unit = 0;
-	size_t i;
 
-	for (i = 0; is_size && i < 4 && value >= 1024 && value % 1024 == 0; i++) {
+	while (unit < 4 && value >= 1024 && value % 1024 == 0) {
 		value /= 1024;
-		unit = i + 1;
+		unit++;
 	}
 	(void)snprintf(buf, size, "%" PRIu64 "%.*s", value, unit ? 1 : 0,
 		       unit ? &units[unit - 1] : "");
+}
+
+static void format_count(uint64_t value, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%" PRIu64, value);
+}
+
+static void format_milli(uint64_t value, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "%" PRIu64 ".%03u", value / 1000, (unsigned int)(value % 1000));
+
+	while (n > 0 && buf[n - 1] == '0')
+		buf[--n] = '\0';
+	if (n > 0 && buf[n - 1] == '.')
+		buf[n - 1] = '\0';
 }
 
 static bool is_required(const struct cm_limit *limit)
@@ -52,7 +66,7 @@ struct rule {
 	/* the group that has it, and its bit among the required limits */
 	uint32_t group;
 	uint32_t bit;
-	bool is_size;
+	void (*format)(uint64_t value, char *buf, size_t size);
 	uint64_t *value;
 };
 
@@ -70,7 +84,7 @@ static int apply(struct cm_build *build, const struct rule *rule, uint64_t fallb
 	if (value == CM_UNLIMITED)
 		return CM_OK;
 	if (!can) {
-		format_value(value, rule->is_size, text, sizeof(text));
+		rule->format(value, text, sizeof(text));
 		return is_required(rule->limit)
 			       ? cannot_enforce(build, rule->what, rule->controller, rule->option,
 						text, err)
@@ -91,13 +105,13 @@ static int apply_all(struct cm_build *build, struct cm_error *err)
 	/* swap would make a memory limit a limit on speed alone */
 	bool wants_no_swap = limits->memory.is_set && limits->memory.value != CM_UNLIMITED;
 	const struct rule rules[] = {
-		{ "memory", "memory", "--memory", &limits->memory, CM_CG_MEMORY, CM_CG_MEMORY, true,
-		  &to->memory_bytes },
-		{ "swap", "memory", "--swap", &limits->swap, CM_CG_MEMORY, CM_CG_SWAP, true,
+		{ "memory", "memory", "--memory", &limits->memory, CM_CG_MEMORY, CM_CG_MEMORY,
+		  format_size, &to->memory_bytes },
+		{ "swap", "memory", "--swap", &limits->swap, CM_CG_MEMORY, CM_CG_SWAP, format_size,
 		  &to->swap_bytes },
-		{ "pids", "pids", "--pids-limit", &limits->pids, CM_CG_PIDS, CM_CG_PIDS, false,
-		  &to->pids },
-		{ "cpus", "cpu", "--cpus", &limits->cpus, CM_CG_CPU, CM_CG_CPU, false,
+		{ "pids", "pids", "--pids-limit", &limits->pids, CM_CG_PIDS, CM_CG_PIDS,
+		  format_count, &to->pids },
+		{ "cpus", "cpu", "--cpus", &limits->cpus, CM_CG_CPU, CM_CG_CPU, format_milli,
 		  &to->cpu_milli },
 	};
 	const uint64_t fallbacks[CM_ARRAY_SIZE(rules)] = {

@@ -19,17 +19,56 @@ static bool is_name(const char *name)
 	return *name && strspn(name, plain) == strlen(name) && strlen(name) <= 64;
 }
 
-const char *cm_build_user_name(const struct cm_plan_request *req)
+/* The fields of a passwd line that begin at line; the text of field n is at *ret_len bytes. */
+static const char *field(const char *line, unsigned int n, size_t *ret_len)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		line += strcspn(line, ":\n");
+		if (*line != ':')
+			return NULL;
+		line++;
+	}
+	*ret_len = strcspn(line, ":\n");
+	return line;
+}
+
+/* The first line whose third field is id; NULL. */
+static const char *find_id(const char *text, unsigned int id)
+{
+	char number[16];
+	size_t n = (size_t)snprintf(number, sizeof(number), "%u", id);
+	size_t len = 0;
+
+	for (const char *line = text; line && *line;) {
+		const char *f = field(line, 2, &len);
+		const char *end = strchr(line, '\n');
+
+		if (f && len == n && strncmp(f, number, n) == 0)
+			return line;
+		line = end ? end + 1 : NULL;
+	}
+	return NULL;
+}
+
+void cm_build_user_name(const struct cm_plan_request *req, char buf[CM_USER_NAME_SIZE])
 {
 	const char *name = req->host->user_name;
+	const char *image = req->tree->passwd ? find_id(req->tree->passwd, CM_ID_AGENT) : NULL;
+	size_t len = image ? strcspn(image, ":\n") : 0;
 
-	if (req->spec->user == CM_USER_ROOT)
-		return "root";
-	/* these names have other ids inside */
-	if (req->tree->root || !is_name(name) || strcmp(name, "root") == 0 ||
-	    strcmp(name, "nobody") == 0 || strcmp(name, "casemate") == 0)
-		return "user";
-	return name;
+	if (req->spec->user == CM_USER_ROOT) {
+		name = "root";
+	} else if (len > 0 && len < CM_USER_NAME_SIZE) {
+		/* an image's own user of that id is the agent, by its own name */
+		memcpy(buf, image, len);
+		buf[len] = '\0';
+		return;
+	} else if (req->tree->root || !is_name(name) || strcmp(name, "root") == 0 ||
+		   strcmp(name, "nobody") == 0 || strcmp(name, "casemate") == 0) {
+		/* these names have other ids inside */
+		name = "user";
+	}
+	(void)snprintf(buf, CM_USER_NAME_SIZE, "%s", name);
 }
 
 const char *cm_build_shell(const struct cm_plan_request *req)
@@ -62,68 +101,71 @@ void cm_build_hostname(const struct cm_plan_request *req, char buf[65])
 		memcpy(buf, "casemate", sizeof("casemate"));
 }
 
-/* Does a line of the text have this number as its third field? */
-static bool has_id(const char *text, unsigned int id)
+/* Ends what was put so far with a newline. */
+static void end_line(struct cm_buf *text)
 {
-	char number[16];
-	size_t n = (size_t)snprintf(number, sizeof(number), "%u", id);
-
-	for (const char *line = text; line && *line;) {
-		const char *field = line;
-		const char *end = strchr(line, '\n');
-
-		for (int i = 0; field && i < 2; i++) {
-			field = strpbrk(field, ":\n");
-			field = field && *field == ':' ? field + 1 : NULL;
-		}
-		if (field && strncmp(field, number, n) == 0 && field[n] == ':')
-			return true;
-		line = end ? end + 1 : NULL;
-	}
-	return false;
-}
-
-static void put_own_text(struct cm_buf *text, const char *own)
-{
-	cm_buf_puts(text, own);
 	if (text->len > 0 && text->data && text->data[text->len - 1] != '\n')
 		cm_buf_putc(text, '\n');
 }
 
-static void put_agent(struct cm_build *build, struct cm_buf *text)
+/* ':' and newline cannot be written in these files. */
+static const char *home_field(const struct cm_build *build)
 {
 	const char *home = cm_plan_home(build->req);
 
-	if (strpbrk(home, ":\n"))
-		home = "/";
-	if (build->req->spec->user == CM_USER_ROOT)
+	return strpbrk(home, ":\n") ? "/" : home;
+}
+
+/* HOME holds: ssh and node ask passwd, so the image's user of the agent's id moves there. */
+static void put_image_passwd(struct cm_build *build, struct cm_buf *text, const char *image)
+{
+	const char *line = find_id(image, CM_ID_AGENT);
+	const char *home = NULL;
+	size_t len = 0;
+
+	if (line)
+		home = field(line, 5, &len);
+	if (!home || build->req->spec->user == CM_USER_ROOT) {
+		cm_buf_puts(text, image);
+	} else {
+		cm_buf_append(text, image, (size_t)(home - image));
+		cm_buf_puts(text, home_field(build));
+		cm_buf_puts(text, home + len);
+	}
+	end_line(text);
+}
+
+static void put_agent(struct cm_build *build, struct cm_buf *text)
+{
+	char name[CM_USER_NAME_SIZE];
+
+	if (build->req->spec->user == CM_USER_ROOT) {
 		cm_buf_printf(text, "user:x:%u:%u::/nonexistent:/bin/sh\n", CM_ID_AGENT,
 			      CM_ID_AGENT);
-	else
-		cm_buf_printf(text, "%s:x:%u:%u::%s:%s\n", cm_build_user_name(build->req),
-			      CM_ID_AGENT, CM_ID_AGENT, home, cm_build_shell(build->req));
+		return;
+	}
+	cm_build_user_name(build->req, name);
+	cm_buf_printf(text, "%s:x:%u:%u::%s:%s\n", name, CM_ID_AGENT, CM_ID_AGENT,
+		      home_field(build), cm_build_shell(build->req));
 }
 
 static void build_passwd(struct cm_build *build)
 {
 	const char *image = build->req->tree->passwd;
 	bool is_root = build->req->spec->user == CM_USER_ROOT;
-	const char *home = cm_plan_home(build->req);
 	struct cm_buf text;
 
 	cm_buf_init(&text, MAX_FILE);
-	if (image) {
-		put_own_text(&text, image);
-		/* the image's own user of that id is the agent, by its own name */
-		if (!has_id(image, CM_ID_AGENT))
-			put_agent(build, &text);
-	} else {
+	if (image)
+		put_image_passwd(build, &text, image);
+	else
 		cm_buf_printf(&text, "root:x:0:0:root:%s:%s\n",
-			      is_root && !strpbrk(home, ":\n") ? home : "/root",
+			      is_root ? home_field(build) : "/root",
 			      is_root ? cm_build_shell(build->req) : "/bin/sh");
+	if (!image || !find_id(image, CM_ID_AGENT))
 		put_agent(build, &text);
+	if (!image)
 		cm_buf_puts(&text, "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n");
-	}
 	cm_buf_printf(&text, "casemate:x:%u:%u::/nonexistent:/bin/false\n", CM_ID_INIT, CM_ID_INIT);
 	cm_build_file_buf(build, "/etc/passwd", &text);
 }
@@ -131,17 +173,16 @@ static void build_passwd(struct cm_build *build)
 static void build_group(struct cm_build *build)
 {
 	const char *image = build->req->tree->group;
-	bool is_root = build->req->spec->user == CM_USER_ROOT;
+	char name[CM_USER_NAME_SIZE] = "user";
 	struct cm_buf text;
 
 	cm_buf_init(&text, MAX_FILE);
-	if (image)
-		put_own_text(&text, image);
-	else
-		cm_buf_puts(&text, "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n");
-	if (!image || !has_id(image, CM_ID_AGENT))
-		cm_buf_printf(&text, "%s:x:%u:\n",
-			      is_root ? "user" : cm_build_user_name(build->req), CM_ID_AGENT);
+	cm_buf_puts(&text, image ? image : "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n");
+	end_line(&text);
+	if (build->req->spec->user != CM_USER_ROOT)
+		cm_build_user_name(build->req, name);
+	if (!image || !find_id(image, CM_ID_AGENT))
+		cm_buf_printf(&text, "%s:x:%u:\n", name, CM_ID_AGENT);
 	cm_buf_printf(&text, "casemate:x:%u:\n", CM_ID_INIT);
 	cm_build_file_buf(build, "/etc/group", &text);
 }
@@ -161,14 +202,15 @@ static uint64_t hash(const char *s, uint64_t seed)
 static void build_machine(struct cm_build *build)
 {
 	const char *id = build->req->session_id;
+	char hostname[65];
 	char text[80];
 
 	/* the same for a session's whole life, and nothing of the host's */
 	(void)snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64 "\n", hash(id, 0),
 		       hash(id, 0x636173656d617465ULL));
 	cm_build_file(build, "/etc/machine-id", text);
-	cm_build_hostname(build->req, text);
-	strcat(text, "\n");
+	cm_build_hostname(build->req, hostname);
+	(void)snprintf(text, sizeof(text), "%s\n", hostname);
 	cm_build_file(build, "/etc/hostname", text);
 	cm_build_symlink(build, "/etc/mtab", "../proc/self/mounts");
 }

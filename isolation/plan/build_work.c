@@ -21,6 +21,15 @@ struct mount {
 	size_t index;
 };
 
+/* What only its owner can read becomes the agent's to read. Where the file system cannot map, what
+ * everybody can read still is. */
+static void map_readable(struct cm_build *build, struct cm_plan_op *op, const struct cm_node *node)
+{
+	cm_build_idmap(build, op, node);
+	if ((op->flags & CM_OPF_IDMAP) != 0 && cm_build_is_public(node))
+		op->flags |= CM_OPF_TRY;
+}
+
 static void build_tools(struct cm_build *build)
 {
 	const struct cm_plan_request *req = build->req;
@@ -36,12 +45,8 @@ static void build_tools(struct cm_build *build)
 			continue;
 		}
 		op = cm_build_bind_node(build, tool, tool->path, CM_OPF_READ_ONLY);
-		/* files of root's that only root can read are the agent's to read; where the file
-		 * system cannot map, those that all can read still are */
 		if (cm_path_is_below(tool->path, req->host->home))
-			cm_build_idmap(build, op, tool);
-		if ((op->flags & CM_OPF_IDMAP) != 0 && cm_build_is_public(tool))
-			op->flags |= CM_OPF_TRY;
+			map_readable(build, op, tool);
 	}
 }
 
@@ -227,7 +232,10 @@ static void build_mount(struct cm_build *build, const struct mount *m)
 		/* an overlay sees one file system */
 		op->flags &= ~CM_OPF_RECURSIVE;
 	}
-	cm_build_idmap(build, op, m->node);
+	if (m->is_read_only)
+		map_readable(build, op, m->node);
+	else
+		cm_build_idmap(build, op, m->node);
 	op->expect_dev = m->node->dev;
 	op->expect_ino = m->node->ino;
 }

@@ -15,8 +15,8 @@
 #define MAX_PATH_BYTES (64UL * 1024)
 
 static const char *const passed[] = {
-	"LANG",	    "LC_*",	   "LANGUAGE", "TERM",	 "COLORTERM", "TZ",
-	"NO_COLOR", "FORCE_COLOR", "CI",       "EDITOR", "PAGER",
+	"LANG",	    "LANGUAGE",	   "TERM", "COLORTERM", "TZ",
+	"NO_COLOR", "FORCE_COLOR", "CI",   "EDITOR",	"PAGER",
 };
 
 /* Name a file: they pass when it is inside. */
@@ -95,9 +95,13 @@ static int pass_matching(struct env *env, const char *pattern)
 static int pass_list(struct env *env)
 {
 	for (size_t i = 0; i < CM_ARRAY_SIZE(passed); i++) {
-		if (pass_matching(env, passed[i]) < 0)
+		const char *value = cm_strv_env_get(env->caller, passed[i]);
+
+		if (value && set(env, passed[i], value) < 0)
 			return CM_E_NOMEM;
 	}
+	if (pass_matching(env, "LC_*") < 0)
+		return CM_E_NOMEM;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(certificates); i++) {
 		const char *value = cm_strv_env_get(env->caller, certificates[i]);
 
@@ -135,7 +139,11 @@ static int pass_tool_roots(struct env *env)
 {
 	for (size_t i = 0; i < CM_ARRAY_SIZE(tool_roots); i++) {
 		const char *name = tool_roots[i];
-		const char *value = *name ? cm_strv_env_get(env->caller, name) : NULL;
+		const char *value = NULL;
+
+		/* rows of one tool stand together */
+		if (*name && (i == 0 || strcmp(name, tool_roots[i - 1]) != 0))
+			value = cm_strv_env_get(env->caller, name);
 
 		if (value && value[0] == '/' && is_shown_root(env, value) &&
 		    set(env, name, value) < 0)
@@ -230,13 +238,14 @@ static int set_install_roots(struct env *env)
 static int set_own(struct env *env)
 {
 	const struct cm_plan_request *req = env->req;
+	char user[CM_USER_NAME_SIZE];
 	const struct {
 		const char *name;
 		const char *value;
 	} own[] = {
 		{ "HOME", cm_plan_home(req) },
-		{ "USER", cm_build_user_name(req) },
-		{ "LOGNAME", cm_build_user_name(req) },
+		{ "USER", user },
+		{ "LOGNAME", user },
 		{ "SHELL", cm_build_shell(req) },
 		{ "TMPDIR", "/tmp" },
 		{ "XDG_RUNTIME_DIR", "/run/user/1000" },
@@ -245,6 +254,7 @@ static int set_own(struct env *env)
 		{ "PWD", req->workspace && req->workspace->cwd ? req->workspace->cwd : NULL },
 	};
 
+	cm_build_user_name(req, user);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(own); i++) {
 		if (own[i].value && set(env, own[i].name, own[i].value) < 0)
 			return CM_E_NOMEM;

@@ -1,0 +1,5 @@
+# the planner and the facts about files
+cm_unit_test(plan_build DEPS plan_build host plan spec base)
+target_compile_definitions(test_plan_build PRIVATE
+	CM_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+cm_unit_test(env DEPS plan_build host plan spec base)
