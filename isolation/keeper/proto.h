@@ -38,12 +38,11 @@ enum cm_rec_type {
 	CM_REC_EXEC = 16,
 	/* client -> keeper -> init: body.signal, to the exec's foreground group or main process */
 	CM_REC_SIGNAL = 17,
-	/* client -> keeper -> init: body.resize */
-	CM_REC_RESIZE = 18,
 
 	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */
 	CM_REC_UP = 64,
-	/* keeper -> client: the exec runs. With CM_EXECF_TTY one descriptor: the pty's master */
+	/* keeper -> client: the exec runs. With CM_EXECF_TTY one descriptor: the pty's master,
+	 * whose size the client then sets itself */
 	CM_REC_STARTED = 65,
 	/* keeper -> client: the exec ended. body.end */
 	CM_REC_END = 66,
@@ -53,10 +52,10 @@ enum cm_rec_type {
 	CM_REC_FAILED = 68,
 	CM_REC_STOPPED = 69,
 
-	/* keeper -> init: a leaf group for the next exec; descriptors: see mech/cgroup.h */
-	CM_REC_LEAF = 96,
-	/* init -> keeper: the leaf of this slot is empty and may be removed. body.leaf */
-	CM_REC_LEAF_DONE = 97,
+	/* keeper -> init: the ids are mapped, go on */
+	CM_REC_GO = 96,
+	/* init -> keeper: nothing bears this slot's mark any more. body.slot */
+	CM_REC_SLOT_FREE = 97,
 };
 
 /* cm_rec.flags */
@@ -73,7 +72,15 @@ enum cm_rec_type {
 #define CM_EXECF_KILL_TREE (1U << 4)
 /* look argv[0] up on the PATH of the exec's environment */
 #define CM_EXECF_SEARCH_PATH (1U << 5)
-#define CM_EXECF_ALL_ 0x3fU
+/* report memory and other usage of the session's group with the end */
+#define CM_EXECF_USAGE (1U << 6)
+/* temporary session: it ends when this exec does */
+#define CM_EXECF_LAST (1U << 7)
+/* what a client may set */
+#define CM_EXECF_CLIENT_ 0xffU
+/* keeper -> init only: the exec has a leaf group, two descriptors follow the others: the one to
+ * join by and the one to kill by (mech/cgroup.h) */
+#define CM_EXECF_LEAF (1U << 8)
 
 enum cm_end_kind {
 	/* exit status in status */
@@ -85,7 +92,7 @@ enum cm_end_kind {
 	CM_END_MEMORY,
 	/* ended by a KILL or STOP request */
 	CM_END_KILLED,
-	/* the command could not be executed: errno in status (ENOENT: 127, else 126) */
+	/* the command could not be executed: errno in status, what failed (exec.h) in detail */
 	CM_END_NOT_EXECUTED,
 };
 
@@ -123,6 +130,10 @@ struct cm_rec_exec {
 	uint64_t timeout_ms;
 	/* between TERM and KILL */
 	uint64_t grace_ms;
+	/* keeper -> init: mark and leaf, and the id that it printed */
+	uint32_t slot;
+	uint32_t reserved_;
+	uint64_t exec_id;
 };
 
 struct cm_rec_signal {
@@ -131,11 +142,6 @@ struct cm_rec_signal {
 
 struct cm_rec_kill {
 	uint64_t grace_ms;
-};
-
-struct cm_rec_resize {
-	uint16_t rows;
-	uint16_t cols;
 };
 
 struct cm_rec_started {
@@ -151,15 +157,15 @@ struct cm_rec_started {
 #define CM_ENDF_CHILDREN_LEFT (1U << 2)
 /* usage covers only waited-for children */
 #define CM_ENDF_USAGE_APPROXIMATE (1U << 3)
-/* the network namespace counted refused attempts during the exec */
-#define CM_ENDF_NET_REFUSED (1U << 4)
+/* the kernel killed something of the session at its memory limit while it ran */
+#define CM_ENDF_MEMORY_LIMIT (1U << 4)
 
 struct cm_rec_end {
 	uint32_t kind;
 	int32_t status;
 	uint32_t flags;
-	/* refused network attempts while it ran */
-	uint32_t net_refused;
+	/* refused network attempts while it ran; NOT_EXECUTED: enum cm_exec_step */
+	uint32_t detail;
 	uint64_t wall_us;
 	uint64_t cpu_user_us;
 	uint64_t cpu_system_us;
@@ -169,7 +175,7 @@ struct cm_rec_end {
 	uint64_t memory_peak_bytes;
 };
 
-struct cm_rec_leaf {
+struct cm_rec_slot {
 	uint32_t slot;
 };
 
@@ -184,10 +190,9 @@ struct cm_rec {
 		struct cm_rec_exec exec;
 		struct cm_rec_signal signal;
 		struct cm_rec_kill kill;
-		struct cm_rec_resize resize;
 		struct cm_rec_started started;
 		struct cm_rec_end end;
-		struct cm_rec_leaf leaf;
+		struct cm_rec_slot slot;
 		uint8_t pad[112];
 	} body;
 };

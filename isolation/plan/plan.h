@@ -70,13 +70,15 @@ enum cm_plan_op_kind {
 #define CM_OPF_READ_ONLY (1U << 0)
 /* skip when the source or target does not exist */
 #define CM_OPF_OPTIONAL (1U << 1)
-/* submounts too */
+/* submounts too; BIND always does (a bind without them fails on mounts that another namespace
+ * locked), so this only says what was meant */
 #define CM_OPF_RECURSIVE (1U << 2)
 /* source is a file, so the mount point is one */
 #define CM_OPF_FILE (1U << 3)
 /* the mount shows files of `owner_uid`/`owner_gid` as the agent's (idmapped; root only) */
 #define CM_OPF_IDMAP (1U << 4)
-/* DIR, FILE, TMPFS: belongs to the agent */
+/* DIR, FILE, TMPFS: belongs to the agent. BIND: a directory of Casemate's own (the private home,
+ * /tmp), so mount points may be made in it; in any other host directory nothing is ever made. */
 #define CM_OPF_AGENT (1U << 5)
 #define CM_OPF_NOEXEC (1U << 6)
 /* a device node: the mount is not nodev */
@@ -155,10 +157,8 @@ enum cm_plan_seccomp {
 #define CM_PLANF_NETNS (1U << 0)
 /* the agent is uid 0 inside, with the capabilities of mech/caps.c's root set */
 #define CM_PLANF_ROOT_USER (1U << 1)
-/* a fault at this step, for tests: see cm_plan_header.fault_step */
-#define CM_PLANF_FAULT (1U << 2)
 /* the keeper ends when its creating socket does (temporary sessions) */
-#define CM_PLANF_TEMPORARY (1U << 3)
+#define CM_PLANF_TEMPORARY (1U << 2)
 
 struct cm_plan_header {
 	uint32_t magic;
@@ -186,7 +186,7 @@ struct cm_plan_header {
 	uint32_t seccomp;
 	/* minimum Landlock ABI that the planner counted on; 0: none to be had */
 	uint32_t landlock_abi;
-	uint32_t fault_step;
+	uint32_t reserved0_;
 	/* SUBIDS: strings with the arguments after the pid for newuidmap and newgidmap,
 	 * separated by ' ' */
 	uint32_t newuidmap_args;

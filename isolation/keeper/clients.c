@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's clients: who may speak to it, and for how long. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "isolation/keeper/keeper.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/store/keeper_lock.h"
+
+#define HELLO_DEADLINE_MS 5000
+#define BACKLOG 64
+
+static int index_of(const struct cm_keeper *k, int sock)
+{
+	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+		if (k->clients[i].sock == sock)
+			return i;
+	}
+	return -1;
+}
+
+static void on_client(struct cm_loop *loop, int fd, uint32_t events, void *data)
+{
+	struct cm_keeper *k = data;
+	int client = index_of(k, fd);
+
+	(void)loop;
+	if (client < 0)
+		return;
+	if ((events & EPOLLIN) != 0)
+		cm_keeper_request(k, client);
+	else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+		cm_keeper_client_drop(k, client);
+}
+
+static void on_hello_late(struct cm_loop *loop, int timer, void *data)
+{
+	struct cm_keeper *k = data;
+
+	(void)loop;
+	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+		if (k->clients[i].sock >= 0 && k->clients[i].hello_timer == timer) {
+			k->clients[i].hello_timer = -1;
+			cm_keeper_client_drop(k, i);
+		}
+	}
+}
+
+int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err)
+{
+	int i = index_of(k, -1);
+	int r;
+
+	if (i < 0) {
+		(void)close(own_sock);
+		return cm_error_set(err, CM_E_LIMIT, 0, "too many clients");
+	}
+	/* until the jail is up only the client's death is of interest */
+	r = cm_loop_add(&k->loop, own_sock, k->state == CM_KS_UP ? EPOLLIN : 0, on_client, k, err);
+	if (r < 0) {
+		(void)close(own_sock);
+		return r;
+	}
+	memset(&k->clients[i], 0, sizeof(k->clients[i]));
+	k->clients[i].sock = own_sock;
+	k->clients[i].has_said_hello = is_trusted;
+	k->clients[i].hello_timer = -1;
+	if (!is_trusted) {
+		k->clients[i].hello_timer = cm_loop_timer_add(
+			&k->loop, cm_clock_mono_ms() + HELLO_DEADLINE_MS, on_hello_late, k);
+		if (k->clients[i].hello_timer < 0)
+			cm_keeper_client_drop(k, i);
+	}
+	return CM_OK;
+}
+
+void cm_keeper_client_drop(struct cm_keeper *k, int client)
+{
+	struct cm_keeper_client *c = &k->clients[client];
+
+	cm_loop_remove(&k->loop, c->sock);
+	cm_loop_timer_cancel(&k->loop, c->hello_timer);
+	c->hello_timer = -1;
+	cm_fd_close(&c->sock);
+	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+		if (k->execs[i].is_running && k->execs[i].client == client)
+			k->execs[i].client = -1;
+	}
+	/* a temporary session is its client's: it ends with it */
+	if (k->is_temporary) {
+		k->end_reason = CM_ENDED_TEMPORARY;
+		cm_loop_stop(&k->loop);
+	}
+}
+
+void cm_keeper_clients_enable(struct cm_keeper *k)
+{
+	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+		if (k->clients[i].sock >= 0)
+			(void)cm_loop_modify(&k->loop, k->clients[i].sock, EPOLLIN, NULL);
+	}
+}
+
+static bool same_namespace(pid_t pid, const char *name)
+{
+	char theirs[64];
+	char ours[64];
+	struct stat a;
+	struct stat b;
+
+	(void)snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int)pid, name);
+	(void)snprintf(ours, sizeof(ours), "/proc/self/ns/%s", name);
+	return stat(theirs, &a) == 0 && stat(ours, &b) == 0 && a.st_ino == b.st_ino &&
+	       a.st_dev == b.st_dev;
+}
+
+/*
+ * A process of the same user on the host, and not one in a jail: those may have the same kernel
+ * id (single-id map) but have other namespaces, and no way to the socket's path either.
+ */
+static bool is_allowed(int sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+		return false;
+	if (peer.uid != geteuid())
+		return false;
+	return same_namespace(peer.pid, "user") && same_namespace(peer.pid, "pid");
+}
+
+static void on_connect(struct cm_loop *loop, int fd, uint32_t events, void *data)
+{
+	int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+
+	(void)loop;
+	(void)events;
+	if (sock < 0)
+		return;
+	if (!is_allowed(sock)) {
+		(void)close(sock);
+		return;
+	}
+	(void)cm_keeper_client_add(data, sock, false, NULL);
+}
+
+int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err)
+{
+	const char *path = cm_plan_str(&k->plan, k->plan.header->socket_path);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make the session's socket");
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+	    sizeof(address.sun_path))
+		return cm_error_set(err, CM_E_SYS, ENAMETOOLONG, "cannot listen at '%s'", path);
+	/* a leftover of a keeper that was killed: its lock was free, so nobody listens there */
+	(void)unlink(path);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot listen at '%s'", path);
+	if (cm_loop_add(&k->loop, fd, EPOLLIN, on_connect, k, err) < 0)
+		return CM_E_SYS;
+	k->listen_fd = cm_fd_take(&fd);
+	return CM_OK;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blob of an EXEC record as arguments, environment, directory and candidate paths. */
+#include "isolation/keeper/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/buf.h"
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+static int malformed(struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_PROTOCOL, 0, "malformed request to start a command");
+}
+
+static const char *path_of(char *const *env)
+{
+	for (; *env; env++) {
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	}
+	return DEFAULT_PATH;
+}
+
+static size_t count_dirs(const char *path)
+{
+	size_t n = 1;
+
+	for (; *path; path++)
+		n += *path == ':';
+	return n;
+}
+
+/* Vector of candidates and their texts in one block; an empty entry is the current directory. */
+static void *make_paths(const char *name, const char *path, char ***ret)
+{
+	size_t n = count_dirs(path);
+	size_t name_len = strlen(name);
+	char **v = cm_malloc((n + 1) * sizeof(*v) + strlen(path) + n * (name_len + 3));
+	char *text;
+
+	if (!v)
+		return NULL;
+	text = (char *)(v + n + 1);
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strcspn(path, ":");
+
+		v[i] = text;
+		memcpy(text, path, len);
+		text += len;
+		if (len == 0)
+			*text++ = '.';
+		*text++ = '/';
+		memcpy(text, name, name_len + 1);
+		text += name_len + 1;
+		path += len + 1;
+	}
+	v[n] = NULL;
+	*ret = v;
+	return v;
+}
+
+static void *make_single_path(char *name, char ***ret)
+{
+	char **v = cm_malloc(2 * sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v[0] = name;
+	v[1] = NULL;
+	*ret = v;
+	return v;
+}
+
+/* cwd, n_args, n_env strings; the blob must end with the last one's NUL. */
+static int split(char *blob, size_t len, const struct cm_rec_exec *exec, char **v,
+		 const char **ret_cwd)
+{
+	char *end = blob + len;
+	char *p = blob;
+	uint32_t total = exec->n_args + exec->n_env + 1;
+	char **next = v + 1;
+
+	for (uint32_t i = 0; i < total; i++) {
+		size_t n;
+
+		if (p >= end)
+			return CM_E_PROTOCOL;
+		n = strnlen(p, (size_t)(end - p));
+		if (p + n == end)
+			return CM_E_PROTOCOL;
+		if (i == 0) {
+			*ret_cwd = p;
+		} else {
+			*next++ = p;
+			if (i == exec->n_args)
+				*next++ = NULL;
+		}
+		p += n + 1;
+	}
+	*next = NULL;
+	return p == end ? CM_OK : CM_E_PROTOCOL;
+}
+
+int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_memory[2],
+		   struct cm_error *err)
+{
+	const struct cm_rec_exec *exec = &msg->rec.body.exec;
+	char **v;
+	void *paths;
+
+	if (exec->n_args == 0 || exec->n_args > CM_PROTO_MAX_ARGS ||
+	    exec->n_env > CM_PROTO_MAX_ARGS || msg->rec.len == 0)
+		return malformed(err);
+	/* a free slot in front, two terminators */
+	v = cm_malloc(((size_t)exec->n_args + exec->n_env + 3) * sizeof(*v) + msg->rec.len + 1);
+	if (!v)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
+	memcpy(v + exec->n_args + exec->n_env + 3, msg->blob, (size_t)msg->rec.len + 1);
+	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v,
+		  &image->cwd) < 0) {
+		free(v);
+		return malformed(err);
+	}
+	image->argv = v + 1;
+	image->env = v + 1 + exec->n_args + 1;
+	if ((exec->flags & CM_EXECF_SEARCH_PATH) != 0 && !strchr(image->argv[0], '/') &&
+	    image->argv[0][0] != '\0')
+		paths = make_paths(image->argv[0], path_of(image->env), &image->paths);
+	else
+		paths = make_single_path(image->argv[0], &image->paths);
+	if (!paths) {
+		free(v);
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
+	}
+	ret_memory[0] = v;
+	ret_memory[1] = paths;
+	return CM_OK;
+}

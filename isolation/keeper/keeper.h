@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper: the small process outside that holds the power over one jail.
+ *
+ * It is single-threaded for life, parses no text, and decides nothing: it carries out a checked
+ * plan, forwards requests from a table gated by its state, and believes nothing that comes from
+ * the jail. It is never in the jail's control group.
+ */
+#ifndef CM_ISOLATION_KEEPER_KEEPER_H
+#define CM_ISOLATION_KEEPER_KEEPER_H
+
+#include "isolation/keeper/proto.h"
+#include "isolation/mech/cgroup.h"
+#include "isolation/plan/plan.h"
+#include "runtime/base/loop.h"
+
+#define CM_KEEPER_MAX_CLIENTS 200
+
+enum cm_keeper_state {
+	CM_KS_STARTING = 1,
+	CM_KS_UP = 2,
+	CM_KS_STOPPING = 4,
+};
+
+struct cm_keeper_client {
+	int sock;
+	bool has_said_hello;
+	int hello_timer;
+	bool wants_stopped;
+	uint64_t stop_id;
+};
+
+struct cm_keeper_exec {
+	bool is_used;
+	/* the slot's mark or leaf is still borne after the end */
+	bool is_running;
+	uint64_t id;
+	/* -1: its client is gone */
+	int client;
+	uint64_t client_id;
+	uint32_t flags;
+	uint64_t oom_before;
+	bool has_leaf;
+};
+
+struct cm_keeper {
+	struct cm_plan plan;
+	enum cm_keeper_state state;
+	bool is_temporary;
+	struct cm_loop loop;
+	struct cm_cgroup cgroup;
+	int init_sock;
+	int init_pidfd;
+	pid_t init_pid;
+	int signal_fd;
+	int listen_fd;
+	int state_dir_fd;
+	int lock_fd;
+	uint64_t counter;
+	uint32_t end_reason;
+	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
+	struct cm_keeper_exec execs[CM_MAX_EXECS];
+	struct cm_msg msg;
+};
+
+/* start.c: from a checked plan to a running init; nothing is left behind on failure. */
+int cm_keeper_start(struct cm_keeper *k, int client_sock, struct cm_error *err);
+/* end.c: kill the jail, remove what was made, write the end record. Idempotent. */
+void cm_keeper_end(struct cm_keeper *k);
+/* Tell everybody who waits that the session failed. */
+void cm_keeper_fail(struct cm_keeper *k, const struct cm_error *why);
+
+/* clients.c */
+int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err);
+void cm_keeper_client_drop(struct cm_keeper *k, int client);
+void cm_keeper_clients_enable(struct cm_keeper *k);
+int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err);
+
+/* requests.c */
+void cm_keeper_request(struct cm_keeper *k, int client);
+void cm_keeper_stop(struct cm_keeper *k);
+/* from init */
+void cm_keeper_answer(struct cm_keeper *k);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Capabilities: who keeps which, and why. */
+#include "isolation/mech/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <stdlib.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+
+#include "isolation/mech/raw_syscall.h"
+#include "runtime/base/fd.h"
+
+#define BIT(cap) (1ULL << (cap))
+
+enum who {
+	/* init, wherever there is more than one id */
+	WHO_INIT_RANGED = 1,
+	/* init with the caller's id alone */
+	WHO_INIT_SINGLE,
+	/* init, when execs get leaf groups on v2 */
+	WHO_INIT_LEAVES,
+	/* a command run with --user root */
+	WHO_ROOT,
+};
+
+static const char *const who_names[] = {
+	[WHO_INIT_RANGED] = "init",
+	[WHO_INIT_SINGLE] = "init, single id",
+	[WHO_INIT_LEAVES] = "init, cgroup v2",
+	[WHO_ROOT] = "root inside",
+};
+
+static const struct {
+	enum who who;
+	int cap;
+	const char *reason;
+} kept[] = {
+	{ WHO_INIT_RANGED, CAP_SETUID, "a command changes from init's id to the agent's" },
+	{ WHO_INIT_RANGED, CAP_SETGID,
+	  "the same, and the mark of an exec is a supplementary group" },
+	{ WHO_INIT_RANGED, CAP_KILL, "signals to processes of another id" },
+	{ WHO_INIT_SINGLE, CAP_SYS_ADMIN,
+	  "each exec gets a UTS namespace of its own as its mark: there is no second id for one" },
+	{ WHO_INIT_SINGLE, CAP_SYS_PTRACE,
+	  "reads that mark of processes that made themselves non-dumpable; as the agent lacks it, "
+	  "the kernel refuses the agent every change of init's scheduling (hardening 11)" },
+	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN,
+	  "an exec leaves its group's name behind in a cgroup namespace of its own, so that "
+	  "programs find the session's limits at the root of /sys/fs/cgroup" },
+	{ WHO_ROOT, CAP_CHOWN, "package installation gives files their owners" },
+	{ WHO_ROOT, CAP_DAC_OVERRIDE, "package installation writes files of other ids" },
+	{ WHO_ROOT, CAP_FOWNER, "package installation sets modes and times of such files" },
+	{ WHO_ROOT, CAP_FSETID, "modes survive a change of content" },
+	{ WHO_ROOT, CAP_SETUID, "apt and others drop to a user of their own" },
+	{ WHO_ROOT, CAP_SETGID, "the same for groups" },
+	{ WHO_ROOT, CAP_KILL, "stops what it started under such a user" },
+};
+
+static uint64_t set_of(enum who who)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(kept); i++) {
+		if (kept[i].who == who)
+			set |= BIT(kept[i].cap);
+	}
+	return set;
+}
+
+uint64_t cm_caps_of_init(const struct cm_plan *plan)
+{
+	const struct cm_plan_header *h = plan->header;
+	uint64_t set = set_of(h->idmap == CM_IDMAP_SINGLE ? WHO_INIT_SINGLE : WHO_INIT_RANGED);
+
+	if (h->cgroup == CM_CGROUP_V2 && (h->flags & CM_PLANF_TEMPORARY) == 0)
+		set |= set_of(WHO_INIT_LEAVES);
+	/* handed on to its execs, so init must hold it */
+	return set | cm_caps_of_exec(plan);
+}
+
+uint64_t cm_caps_of_exec(const struct cm_plan *plan)
+{
+	return (plan->header->flags & CM_PLANF_ROOT_USER) != 0 ? set_of(WHO_ROOT) : 0;
+}
+
+const struct cm_caps_reason *cm_caps_reasons(size_t *ret_n)
+{
+	static struct cm_caps_reason rows[CM_ARRAY_SIZE(kept)];
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(kept); i++) {
+		rows[i].capability = kept[i].cap;
+		rows[i].who = who_names[kept[i].who];
+		rows[i].reason = kept[i].reason;
+	}
+	*ret_n = CM_ARRAY_SIZE(kept);
+	return rows;
+}
+
+static int bound_to(uint64_t keep, struct cm_error *err)
+{
+	for (int cap = 0; cap < 64; cap++) {
+		if ((keep & BIT(cap)) != 0)
+			continue;
+		/* EINVAL: past the last capability that this kernel knows */
+		if (cap_drop_bound(cap) < 0) {
+			if (errno == EINVAL)
+				break;
+			return cm_error_set(err, CM_E_ISOLATION, errno,
+					    "cannot drop capability %d from the bounding set", cap);
+		}
+	}
+	return CM_OK;
+}
+
+int cm_caps_bound(const struct cm_plan *plan, struct cm_error *err)
+{
+	/* NO_SETUID_FIXUP stays off: a change away from uid 0 clears the sets by itself. With uid 0
+	 * inside, an execve gives the bounding set cut by what is permitted, which is the list. */
+	unsigned long bits = SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NOROOT_LOCKED |
+			     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	int r;
+
+	if ((plan->header->flags & CM_PLANF_ROOT_USER) == 0)
+		bits |= SECBIT_NOROOT;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return cm_error_set(err, CM_E_ISOLATION, errno,
+				    "cannot clear ambient capabilities");
+	r = bound_to(cm_caps_of_exec(plan), err);
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
+		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot lock the securebits");
+	return CM_OK;
+}
+
+int cm_caps_keep(uint64_t set, struct cm_error *err)
+{
+	cap_t caps = cap_init();
+	cap_t now = NULL;
+	int result = CM_OK;
+
+	if (!caps)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a capability set");
+	for (int cap = 0; cap < 64; cap++) {
+		cap_value_t value = cap;
+
+		if ((set & BIT(cap)) == 0)
+			continue;
+		(void)cap_set_flag(caps, CAP_PERMITTED, 1, &value, CAP_SET);
+		(void)cap_set_flag(caps, CAP_EFFECTIVE, 1, &value, CAP_SET);
+	}
+	if (cap_set_proc(caps) < 0) {
+		result = cm_error_set(err, CM_E_ISOLATION, errno, "cannot reduce capabilities");
+		goto out;
+	}
+	now = cap_get_proc();
+	if (!now || cap_compare(now, caps) != 0)
+		result = cm_error_set(err, CM_E_ISOLATION, 0,
+				      "capabilities are not what was asked for");
+out:
+	if (now)
+		(void)cap_free(now);
+	(void)cap_free(caps);
+	return result;
+}
+
+int cm_caps_raw_set(uint64_t set)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+
+	data[0].effective = data[0].permitted = (uint32_t)set;
+	data[1].effective = data[1].permitted = (uint32_t)(set >> 32);
+	data[0].inheritable = data[1].inheritable = 0;
+	return (int)cm_raw_syscall2(__NR_capset, cm_raw_ptr(&header), cm_raw_ptr(data));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jail's tree, built by descriptors: what is not in the plan is not there.
+ *
+ * Sources are opened first, each without following a symbolic link, and cloned into detached
+ * mounts. As root the keeper does that, since the jail's own root has no rights on the host's
+ * directories; as an ordinary user init does it, in its mount namespace. Targets are made and
+ * found below the new root's descriptor, again without links, so nothing that is mounted can
+ * redirect what comes after it. Nothing is ever made in a host directory that is not Casemate's.
+ */
+#ifndef CM_ISOLATION_MECH_MOUNTS_H
+#define CM_ISOLATION_MECH_MOUNTS_H
+
+#include "casemate/error.h"
+#include "isolation/plan/plan.h"
+
+struct cm_mount_sources {
+	/* detached mount of each op, -1 where it has none */
+	int fd[CM_PLAN_MAX_OPS];
+};
+
+void cm_mount_sources_init(struct cm_mount_sources *sources);
+void cm_mount_sources_close(struct cm_mount_sources *sources);
+/* Open and clone every source of the plan, with its final attributes. */
+int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *sources,
+			  struct cm_error *err);
+
+/*
+ * In init, inside its own user and mount namespaces, with all capabilities there: cut mount
+ * propagation, build the tree, make it the root and let go of the host's. Afterwards the working
+ * directory is the new "/", and the root itself is read-only.
+ */
+int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources,
+		    struct cm_error *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our other executables: where they are, and how they are started. */
+#include "providers/local/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+
+static int own_directory(char *buf, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
+	char *slash;
+
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	slash = strrchr(buf, '/');
+	if (!slash)
+		return -1;
+	*slash = '\0';
+	return 0;
+}
+
+/* A program that somebody else could have put there is not ours. */
+static bool is_trusted(const struct stat *st)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return false;
+	return (st->st_mode & S_IWOTH) == 0 &&
+	       ((st->st_mode & S_IWGRP) == 0 || st->st_gid == 0 || st->st_gid == getegid());
+}
+
+int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+	struct stat dir_st;
+
+	/* beside this program first: a build must not run with an installed keeper */
+	if (own_directory(dir, sizeof(dir)) == 0 && strcmp(dir, CM_BINDIR) != 0 &&
+	    (size_t)snprintf(buf, size, "%s/%s", dir, name) < size && stat(buf, &st) == 0) {
+		if (S_ISREG(st.st_mode) && is_trusted(&st) && stat(dir, &dir_st) == 0 &&
+		    is_trusted(&dir_st))
+			return CM_OK;
+		cm_error_set(err, CM_E_DENIED, 0, "'%s' could have been put there by somebody else",
+			     buf);
+		cm_error_hint(err, "make it and its directory yours or root's, writable by nobody "
+				   "else");
+		return CM_E_DENIED;
+	}
+	if ((size_t)snprintf(buf, size, "%s/%s", CM_LIBEXECDIR, name) < size &&
+	    stat(buf, &st) == 0 && S_ISREG(st.st_mode))
+		return CM_OK;
+	cm_error_set(err, CM_E_NOT_FOUND, ENOENT, "cannot find '%s'", name);
+	cm_error_hint(err, "it belongs into '%s': install casemate again", CM_LIBEXECDIR);
+	return CM_E_NOT_FOUND;
+}
+
+static int add_actions(posix_spawn_file_actions_t *actions, const int from[2])
+{
+	int r = posix_spawn_file_actions_adddup2(actions, from[0], 3);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, from[1], 4);
+	return r;
+}
+
+int cm_helper_spawn_keeper(int plan_fd, int sock, const char *scope_id, pid_t *ret_pid,
+			   struct cm_error *err)
+{
+	char keeper[PATH_MAX];
+	char scope[PATH_MAX];
+	/* out of the way of 3 and 4, so that no dup2 overwrites the other's source */
+	CM_AUTO_FD int plan_high = fcntl(plan_fd, F_DUPFD_CLOEXEC, 10);
+	CM_AUTO_FD int sock_high = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	const int from[2] = { plan_high, sock_high };
+	char *direct[] = { keeper, NULL };
+	char *scoped[] = { scope, (char *)(uintptr_t)scope_id, (char *)(uintptr_t) "--", keeper,
+			   NULL };
+	/* none of ours reads the environment */
+	char *env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int r;
+
+	if (plan_high < 0 || sock_high < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot duplicate a descriptor");
+	r = cm_helper_path("casemate-keeper", keeper, sizeof(keeper), err);
+	if (r == CM_OK && scope_id)
+		r = cm_helper_path("casemate-scope", scope, sizeof(scope), err);
+	if (r < 0)
+		return r;
+	r = posix_spawn_file_actions_init(&actions);
+	if (r != 0)
+		return cm_error_set(err, CM_E_NOMEM, r, "cannot start the keeper");
+	r = add_actions(&actions, from);
+	if (r == 0)
+		r = posix_spawn(ret_pid, scope_id ? scope : keeper, &actions, NULL,
+				scope_id ? scoped : direct, env);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	if (r != 0)
+		return cm_error_set(err, CM_E_SYS, r, "cannot start '%s'", keeper);
+	return CM_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our other executables: where they are, and how they are started. */
+#ifndef CM_PROVIDERS_LOCAL_HELPER_H
+#define CM_PROVIDERS_LOCAL_HELPER_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "casemate/error.h"
+
+/*
+ * The installed path, or, for a program that runs from elsewhere (a build directory), its own
+ * directory when that belongs to this user or root and nobody else can write it. No environment
+ * variable has a say.
+ */
+int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err);
+/* Spawn the keeper with the plan as descriptor 3 and the socket as 4. */
+int cm_helper_spawn_keeper(int plan_fd, int sock, const char *scope_id, pid_t *ret_pid,
+			   struct cm_error *err);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's end of a keeper. */
+#include "providers/local/jail.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "providers/local/helper.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+
+void cm_jail_init(struct cm_jail *jail)
+{
+	memset(jail, 0, sizeof(*jail));
+	jail->sock = -1;
+}
+
+int cm_jail_spawn(struct cm_jail *jail, const void *plan, size_t plan_len, bool is_temporary,
+		  const char *scope_id, struct cm_error *err)
+{
+	CM_AUTO_FD int plan_fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
+	int pair[2];
+	int r;
+
+	if (plan_fd < 0)
+		return cm_error_set(err, CM_E_SYS, -plan_fd, "cannot seal the plan");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
+	r = cm_helper_spawn_keeper(plan_fd, pair[1], scope_id, &jail->spawned, err);
+	(void)close(pair[1]);
+	if (r < 0) {
+		(void)close(pair[0]);
+		return r;
+	}
+	jail->sock = pair[0];
+	jail->is_temporary = is_temporary;
+	return CM_OK;
+}
+
+/* 1: readable, 0: deadline, negative: errno */
+static int wait_readable(int fd, int64_t deadline_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left = deadline_ms == INT64_MAX ? -1 : deadline_ms - cm_clock_mono_ms();
+		int r;
+
+		if (deadline_ms != INT64_MAX && left < 0)
+			left = 0;
+		r = poll(&p, 1, left > 1000000 ? 1000000 : (int)left);
+		if (r > 0)
+			return 1;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r == 0 && left >= 0 && left <= 1000000)
+			return 0;
+	}
+}
+
+static int receive(struct cm_jail *jail, struct cm_msg *msg, int64_t deadline_ms,
+		   struct cm_error *err)
+{
+	int r = wait_readable(jail->sock, deadline_ms);
+
+	if (r == 0)
+		return cm_error_set(err, CM_E_TIMEOUT, 0, "the keeper does not answer");
+	if (r > 0)
+		r = cm_proto_recv(jail->sock, msg);
+	if (r == 1)
+		return CM_OK;
+	if (r == 0)
+		return cm_error_set(err, CM_E_ISOLATION, 0, "the keeper ended without a word");
+	return cm_error_set(err, CM_E_PROTOCOL, -r, "cannot understand the keeper");
+}
+
+int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err)
+{
+	struct cm_msg msg;
+	int r;
+
+	cm_msg_init(&msg);
+	r = receive(jail, &msg, deadline_ms, err);
+	if (r == CM_OK && msg.rec.type == CM_REC_UP) {
+		jail->up = msg.rec.body.up;
+	} else if (r == CM_OK &&
+		   (msg.rec.type == CM_REC_FAILED || msg.rec.type == CM_REC_REFUSED)) {
+		struct cm_error why = CM_ERROR_INIT;
+
+		cm_proto_error_of(&msg, &why);
+		r = cm_error_set(err, why.code, why.sys_errno, "%s", why.msg);
+		if (why.hint[0] != '\0')
+			cm_error_hint(err, "%s", why.hint);
+	} else if (r == CM_OK) {
+		r = cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand the keeper");
+	}
+	cm_msg_clear(&msg);
+	return r;
+}
+
+int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
+		    int64_t deadline_ms, struct cm_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct cm_rec rec = { .type = CM_REC_HELLO, .len = (uint32_t)strlen(session_id) };
+	CM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	int r;
+
+	if (fd < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket");
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path) >=
+	    sizeof(address.sun_path))
+		return cm_error_set(err, CM_E_SYS, ENAMETOOLONG, "cannot connect to '%s'",
+				    socket_path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return cm_error_set(err, CM_E_NOT_FOUND, errno, "session '%s' does not answer",
+				    session_id);
+	/* the directory is 0700 and checked; this says who really listens */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+		return cm_error_set(err, CM_E_DENIED, 0,
+				    "the socket of session '%s' belongs to another user",
+				    session_id);
+	rec.body.hello.version = CM_PROTO_VERSION;
+	r = cm_proto_send(fd, &rec, session_id, NULL, 0);
+	if (r < 0)
+		return cm_error_set(err, CM_E_NOT_FOUND, -r, "session '%s' does not answer",
+				    session_id);
+	jail->sock = cm_fd_take(&fd);
+	jail->is_temporary = false;
+	return cm_jail_wait_up(jail, deadline_ms, err);
+}
+
+static size_t count(char *const *v)
+{
+	size_t n = 0;
+
+	while (v[n])
+		n++;
+	return n;
+}
+
+static int make_blob(const struct cm_jail_command *command, struct cm_buf *blob)
+{
+	cm_buf_append(blob, command->cwd, strlen(command->cwd) + 1);
+	for (size_t i = 0; command->argv[i]; i++)
+		cm_buf_append(blob, command->argv[i], strlen(command->argv[i]) + 1);
+	for (size_t i = 0; command->env[i]; i++)
+		cm_buf_append(blob, command->env[i], strlen(command->env[i]) + 1);
+	return cm_buf_status(blob);
+}
+
+int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, uint64_t *ret_id,
+		 struct cm_error *err)
+{
+	static const uint32_t bits[3] = { CM_EXECF_STDIN, CM_EXECF_STDOUT, CM_EXECF_STDERR };
+	struct cm_rec rec = { .type = CM_REC_EXEC, .id = ++jail->last_id };
+	struct cm_rec_exec *exec = &rec.body.exec;
+	CM_AUTO_BUF struct cm_buf blob;
+	int fds[3];
+	unsigned int n_fds = 0;
+	int r;
+
+	cm_buf_init(&blob, CM_PROTO_BLOB_MAX);
+	r = make_blob(command, &blob);
+	if (r < 0) {
+		cm_error_set(err, r, E2BIG,
+			     "the command's arguments and environment are too large");
+		cm_error_hint(err, "together they may have %u MiB",
+			      CM_PROTO_BLOB_MAX / 1024 / 1024);
+		return r;
+	}
+	exec->n_args = (uint32_t)count(command->argv);
+	exec->n_env = (uint32_t)count(command->env);
+	exec->flags = command->flags | CM_EXECF_SEARCH_PATH;
+	exec->timeout_ms = command->timeout_ms;
+	exec->grace_ms = command->grace_ms;
+	exec->rows = command->rows;
+	exec->cols = command->cols;
+	for (int i = 0; i < 3; i++) {
+		if (command->stdio[i] < 0)
+			continue;
+		exec->flags |= bits[i];
+		fds[n_fds++] = command->stdio[i];
+	}
+	rec.len = (uint32_t)blob.len;
+	r = cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds);
+	if (r < 0)
+		return cm_error_set(err, CM_E_ISOLATION, -r, "the keeper went away");
+	*ret_id = rec.id;
+	return CM_OK;
+}
+
+int cm_jail_signal(struct cm_jail *jail, uint64_t id, int sig)
+{
+	struct cm_rec rec = { .type = CM_REC_SIGNAL, .id = id };
+
+	rec.body.signal.signal = sig;
+	return cm_proto_send(jail->sock, &rec, NULL, NULL, 0);
+}
+
+int cm_jail_kill(struct cm_jail *jail, uint64_t id, uint64_t grace_ms)
+{
+	struct cm_rec rec = { .type = CM_REC_KILL, .id = id };
+
+	rec.body.kill.grace_ms = grace_ms;
+	return cm_proto_send(jail->sock, &rec, NULL, NULL, 0);
+}
+
+int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_STOP, .id = ++jail->last_id };
+	struct cm_msg msg;
+	int r = cm_proto_send(jail->sock, &rec, NULL, NULL, 0);
+
+	/* gone already is what was asked for */
+	if (r < 0)
+		return CM_OK;
+	cm_msg_init(&msg);
+	do {
+		r = wait_readable(jail->sock, deadline_ms);
+		if (r == 0) {
+			cm_msg_clear(&msg);
+			return cm_error_set(err, CM_E_TIMEOUT, 0, "the session does not stop");
+		}
+		r = cm_proto_recv(jail->sock, &msg);
+	} while (r == 1 && msg.rec.type != CM_REC_STOPPED);
+	cm_msg_clear(&msg);
+	return CM_OK;
+}
+
+void cm_jail_close(struct cm_jail *jail)
+{
+	/* end of file is what a temporary keeper ends by */
+	cm_fd_close(&jail->sock);
+	if (jail->spawned > 0) {
+		while (waitpid(jail->spawned, NULL, 0) < 0 && errno == EINTR)
+			;
+		jail->spawned = 0;
+	}
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client's end of a keeper: start one with a plan, connect to one, start commands through it.
+ *
+ * A struct cm_jail belongs to one thread. Blocking calls take a deadline on CLOCK_MONOTONIC in
+ * milliseconds (INT64_MAX: none).
+ */
+#ifndef CM_PROVIDERS_LOCAL_JAIL_H
+#define CM_PROVIDERS_LOCAL_JAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "casemate/error.h"
+#include "isolation/keeper/proto.h"
+#include "runtime/base/buf.h"
+
+struct cm_jail {
+	/* to the keeper; -1: not connected */
+	int sock;
+	/* the process that was spawned, until it is waited for; 0: none */
+	pid_t spawned;
+	bool is_temporary;
+	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */
+	struct cm_rec_up up;
+	uint64_t last_id;
+};
+
+void cm_jail_init(struct cm_jail *jail);
+
+/*
+ * Spawn a keeper with a plan (flat form, checked). Returns at once: commands may be sent before
+ * the jail is up. is_temporary as in the plan. scope_id: a session id when systemd must be asked
+ * for a control group (casemate-scope starts the keeper then), else NULL.
+ */
+int cm_jail_spawn(struct cm_jail *jail, const void *plan, size_t plan_len, bool is_temporary,
+		  const char *scope_id, struct cm_error *err);
+/* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens. */
+int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
+		    int64_t deadline_ms, struct cm_error *err);
+/* CM_OK when the jail stands; else the keeper's own error. */
+int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err);
+
+struct cm_jail_command {
+	/* NULL-terminated */
+	char *const *argv;
+	char *const *env;
+	const char *cwd;
+	/* CM_EXECF_*, without the descriptor bits */
+	uint32_t flags;
+	/* far ends that the jail gets, -1: its own /dev/null. Borrowed. */
+	int stdio[3];
+	uint64_t timeout_ms;
+	uint64_t grace_ms;
+	uint16_t rows;
+	uint16_t cols;
+};
+/* Ask for a command; *ret_id names it in the answers. */
+int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, uint64_t *ret_id,
+		 struct cm_error *err);
+int cm_jail_signal(struct cm_jail *jail, uint64_t id, int sig);
+int cm_jail_kill(struct cm_jail *jail, uint64_t id, uint64_t grace_ms);
+/* Orderly stop; waits until the keeper has ended. */
+int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err);
+/*
+ * Let go of it. A temporary jail ends with this; waits for its keeper, so that on return nothing
+ * of it is left.
+ */
+void cm_jail_close(struct cm_jail *jail);
+
+#endif
