@@ -367,7 +367,6 @@ static void test_without_memory(void **state)
 		"\"profiles\": {\"a\": {\"cpus\": 1.5}, \"b\": {\"setup\": \"x\"}},"
 		"\"ceiling\": {\"cpuset\": \"0-3\"}}";
 	struct cm_error err = CM_ERROR_INIT;
-	CM_AUTO_FREE char *dump = NULL;
 	long allowed = 0;
 	int r;
 
