@@ -71,11 +71,11 @@ static int add(struct cm_nodes *nodes, struct cm_nodes *selves, const char *path
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return CM_OK;
 	real = cm_fd_real_path(fd);
-	if (!real)
-		return errno == ENOMEM ? CM_E_NOMEM : CM_OK;
-	if (cm_nodes_add(nodes, real, &st, NULL) < 0)
+	if (!real && errno == ENOMEM)
 		return CM_E_NOMEM;
-	return add_parents(selves, real);
+	if (cm_nodes_add(nodes, real ? real : path, &st, NULL) < 0)
+		return CM_E_NOMEM;
+	return add_parents(selves, real ? real : path);
 }
 
 /* Fixed, and directly below "/": one look each. */

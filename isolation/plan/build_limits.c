@@ -14,15 +14,14 @@
 /* How values are written on the command line, for hints. */
 static void format_size(uint64_t value, char *buf, size_t size)
 {
-	static const char units[] = "KMGT";
+	static const char *const units[] = { "", "K", "M", "G", "T" };
 	size_t unit = 0;
 
-	while (unit < 4 && value >= 1024 && value % 1024 == 0) {
+	while (unit + 1 < CM_ARRAY_SIZE(units) && value >= 1024 && value % 1024 == 0) {
 		value /= 1024;
 		unit++;
 	}
-	(void)snprintf(buf, size, "%" PRIu64 "%.*s", value, unit ? 1 : 0,
-		       unit ? &units[unit - 1] : "");
+	(void)snprintf(buf, size, "%" PRIu64 "%s", value, units[unit]);
 }
 
 static void format_count(uint64_t value, char *buf, size_t size)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The readers of text: passwd, subuid, git's configuration, gitfiles, npm's and pip's settings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "isolation/host/gitconfig.h"
+#include "isolation/host/host.h"
+#include "isolation/host/passwd.h"
+#include "isolation/host/toolconf.h"
+#include "isolation/host/workspace_internal.h"
+#include "runtime/base/fd.h"
+
+static void test_subids(void **state)
+{
+	static const char text[] = "bob:100000:65536\n"
+				   "alice:165536:1000\n"
+				   "alicex:1:65536\n"
+				   "alice:300000:65536\n"
+				   "1001:500000:65536\n"
+				   "eve:0:65536\n"
+				   "1003:7:0\n"
+				   "1004:4294967295:2\n"
+				   "1005:4294901760:65535\n"
+				   "1006:12x:3\n"
+				   "1007:12:-3\n"
+				   "1008:99:65536";
+	static const struct {
+		const char *name;
+		uint32_t id;
+		bool is_found;
+		uint32_t first;
+		uint32_t count;
+	} cases[] = {
+		{ "bob", 7, true, 100000, 65536 },
+		/* the largest of several */
+		{ "alice", 1001, true, 300000, 65536 },
+		/* by number when there is no line by name */
+		{ "carol", 1001, true, 500000, 65536 },
+		{ NULL, 1001, true, 500000, 65536 },
+		{ "", 1001, true, 500000, 65536 },
+		{ "ali", 1002, false, 0, 0 },
+		/* host root, nothing, past the end, not numbers */
+		{ "eve", 1, false, 0, 0 },
+		{ "x", 1003, false, 0, 0 },
+		{ "x", 1004, false, 0, 0 },
+		{ "x", 1005, true, 4294901760U, 65535 },
+		{ "x", 1006, false, 0, 0 },
+		{ "x", 1007, false, 0, 0 },
+		{ "x", 1008, true, 99, 65536 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(cases); i++) {
+		uint32_t first = 7777;
+		uint32_t count = 8888;
+		bool is_found =
+			cm_host_subid_parse(text, cases[i].name, cases[i].id, &first, &count);
+
+		assert_int_equal(is_found, cases[i].is_found);
+		assert_int_equal(first, is_found ? cases[i].first : 7777);
+		assert_int_equal(count, is_found ? cases[i].count : 8888);
+	}
+}
+
+static void test_passwd(void **state)
+{
+	static const char text[] = "root:x:0:0:root:/root:/bin/bash\n"
+				   "# 1001\n"
+				   "short:x:1001\n"
+				   ":x:1001:1::/none:/bin/sh\n"
+				   "alice:x:1001:1001:A, B:/home/alice:/bin/zsh\n"
+				   "again:x:1001:1001::/other:/bin/sh\n"
+				   "odd:x:1002x:1::/o:/bin/sh\n"
+				   "colon:x:1003:1::/c:/bin/sh:x\n"
+				   "last:x:1004:1::/l:";
+	struct cm_passwd_entry entry = { 0 };
+	const char *next = text;
+	char home[32];
+
+	(void)state;
+	assert_true(cm_passwd_find(text, 1001, &entry));
+	assert_string_equal(entry.name, "alice");
+	assert_string_equal(entry.home, "/home/alice");
+	assert_string_equal(entry.shell, "/bin/zsh");
+	cm_passwd_entry_clear(&entry);
+	assert_false(cm_passwd_find(text, 1002, &entry));
+	assert_false(cm_passwd_find(text, 10, &entry));
+	assert_null(entry.name);
+	assert_true(cm_passwd_find(text, 1004, &entry));
+	assert_string_equal(entry.shell, "");
+	cm_passwd_entry_clear(&entry);
+	assert_true(cm_passwd_next_home(&next, home, sizeof(home)));
+	assert_string_equal(home, "/root");
+	assert_true(cm_passwd_next_home(&next, home, sizeof(home)));
+	assert_string_equal(home, "/none");
+	/* one that does not fit is passed over */
+	assert_true(cm_passwd_next_home(&next, home, 8));
+	assert_string_equal(home, "/other");
+}
+
+struct seen {
+	char text[4096];
+};
+
+static int collect(const struct cm_gitconfig_item *item, void *data)
+{
+	struct seen *seen = data;
+	size_t len = strlen(seen->text);
+
+	(void)snprintf(seen->text + len, sizeof(seen->text) - len, "%s|%s|%s=%s\n", item->section,
+		       item->subsection, item->key, item->value);
+	return 0;
+}
+
+static void check_gitconfig(const char *text, const char *expected)
+{
+	struct seen seen = { "" };
+
+	assert_int_equal(cm_gitconfig_parse(text, strlen(text), collect, &seen), 0);
+	assert_string_equal(seen.text, expected);
+}
+
+static void test_gitconfig(void **state)
+{
+	(void)state;
+	check_gitconfig("", "");
+	check_gitconfig("[User]\n\tName = Alice B  \n\temail=a@b # c\n",
+			"user||name=Alice B\nuser||email=a@b\n");
+	check_gitconfig("[a \"B.c\\\"d\"]\nk\n[A] x = 1\n", "a|B.c\"d|k=true\na||x=1\n");
+	check_gitconfig("[a]\nk = \"  q # \\\" \\\\ \\n\" tail ; c\n",
+			"a||k=  q # \" \\ \n tail\n");
+	check_gitconfig("[a]\nk = one \\\n two\r\nl = 2\r\n", "a||k=one  two\na||l=2\n");
+	/* git's old form */
+	check_gitconfig("[branch.main]\nremote = origin\n", "branch.main||remote=origin\n");
+	/* what git refuses is passed over, and what follows is read */
+	check_gitconfig("k = 1\n[a\nb = 2\n[b]\nc = \"open\nd = \\x\ne = 3", "b||e=3\n");
+	check_gitconfig("[a \"x]\nk = 1\n[b]\nl = 2\n", "b||l=2\n");
+	check_gitconfig("[include]\npath = ~/other\n", "include||path=~/other\n");
+}
+
+static int stop(const struct cm_gitconfig_item *item, void *data)
+{
+	(void)item;
+	++*(int *)data;
+	return 42;
+}
+
+static void test_gitconfig_bounds(void **state)
+{
+	static const char cut[] = "[a \"b\\\"\"]\nk = \"v\\\0\\\n\"";
+	static char text[8192];
+	struct seen seen = { "" };
+	int calls = 0;
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "[a]\nlong = ");
+	memset(text + strlen(text), 'x', 2000);
+	(void)snprintf(text + 11 + 2000, sizeof(text) - 2011, "\nshort = 1\n");
+	assert_int_equal(cm_gitconfig_parse(text, strlen(text), collect, &seen), 0);
+	assert_string_equal(seen.text, "a||short=1\n");
+	assert_int_equal(cm_gitconfig_parse("[a]\nx\ny\n", 8, stop, &calls), 42);
+	assert_int_equal(calls, 1);
+	/* a NUL in the middle, and a text that ends anywhere */
+	for (size_t n = 0; n <= sizeof(cut); n++)
+		(void)cm_gitconfig_parse(cut, n, collect, &seen);
+}
+
+static void test_gitfile(void **state)
+{
+	char buf[16];
+
+	(void)state;
+	assert_true(cm_gitfile_parse("gitdir: ../x\n", "gitdir: ", buf, sizeof(buf)));
+	assert_string_equal(buf, "../x");
+	assert_true(cm_gitfile_parse("gitdir: /a b\r\n", "gitdir: ", buf, sizeof(buf)));
+	assert_string_equal(buf, "/a b");
+	assert_true(cm_gitfile_parse("..", "", buf, sizeof(buf)));
+	assert_false(cm_gitfile_parse("gitdir: ", "gitdir: ", buf, sizeof(buf)));
+	assert_false(cm_gitfile_parse("gitdir: \n", "gitdir: ", buf, sizeof(buf)));
+	assert_false(cm_gitfile_parse("x\ngitdir: /a\n", "gitdir: ", buf, sizeof(buf)));
+	assert_false(cm_gitfile_parse("gitdir: /a\n/b\n", "gitdir: ", buf, sizeof(buf)));
+	assert_false(cm_gitfile_parse("gitdir: /0123456789abcdef\n", "gitdir: ", buf, sizeof(buf)));
+}
+
+static void test_npm(void **state)
+{
+	static const char text[] = "# comment\n"
+				   "registry = https://npm.example.org/\n"
+				   "@acme:registry=\"https://npm.acme.example/\"\n"
+				   "//npm.example.org/:_authToken=secret\n"
+				   "_auth=c2VjcmV0\n"
+				   "email=alice@example.org\n"
+				   "nodedir=/usr\n"
+				   "fetch-retries=1\n"
+				   "python=${HOME}/python\n"
+				   "proxy=http://proxy.example.org\n"
+				   "cafile=/etc/ssl/a\x01.pem\n"
+				   "script-shell=\n"
+				   "registry=https://u:p@npm.example.org/\n"
+				   "nodedir=/usr/local\n"
+				   "save-exact";
+	struct cm_strv got = { 0 };
+
+	(void)state;
+	assert_int_equal(cm_toolconf_parse_npm(text, &got), CM_OK);
+	assert_int_equal(got.n, 4);
+	assert_string_equal(got.v[0], "registry=https://npm.example.org/");
+	assert_string_equal(got.v[1], "@acme:registry=https://npm.acme.example/");
+	assert_string_equal(got.v[2], "nodedir=/usr/local");
+	assert_string_equal(got.v[3], "fetch-retries=1");
+	cm_strv_clear(&got);
+}
+
+static void test_pip(void **state)
+{
+	static const char text[] = "[global]\n"
+				   "index-url = https://u:secret@pip.example.org/simple\n"
+				   "extra-index-url = https://pip.example.org/simple\n"
+				   "proxy = http://proxy.example.org\n"
+				   "cert = /etc/ssl/certs/ca.pem\n"
+				   "[freeze]\nfind-links = /x\n"
+				   "[install]\nfind-links = /srv/wheels\n";
+	struct cm_strv got = { 0 };
+
+	(void)state;
+	assert_int_equal(cm_toolconf_parse_pip(text, &got), CM_OK);
+	assert_int_equal(got.n, 3);
+	assert_string_equal(got.v[0], "extra-index-url=https://pip.example.org/simple");
+	assert_string_equal(got.v[1], "cert=/etc/ssl/certs/ca.pem");
+	assert_string_equal(got.v[2], "find-links=/srv/wheels");
+	cm_strv_clear(&got);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_subids),	  cmocka_unit_test(test_passwd),
+		cmocka_unit_test(test_gitconfig), cmocka_unit_test(test_gitconfig_bounds),
+		cmocka_unit_test(test_gitfile),	  cmocka_unit_test(test_npm),
+		cmocka_unit_test(test_pip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
