@@ -34,9 +34,11 @@ static int remove_group(const struct collector *c, int dir_fd, const char *name)
 	CM_AUTO_FREE char *path = NULL;
 	struct stat st;
 
-	if (!c->is_temporary || !c->remove_group ||
-	    fstatat(dir_fd, CM_STORE_PLAN, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!c->is_temporary || fstatat(dir_fd, CM_STORE_PLAN, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
+	/* without its plan nobody would find them again: for a caller that can */
+	if (!c->remove_group)
+		return CM_E_UNSUPPORTED;
 	path = cm_asprintf("%s/%s/%s", c->store->runtime, CM_STORE_TMP, name);
 	return path ? c->remove_group(path, c->data) : CM_E_NOMEM;
 }

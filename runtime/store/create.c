@@ -177,7 +177,7 @@ static int create_lasting(struct cm_store *store, struct cm_store_session *s, st
 		cm_store_random_hex(random);
 		(void)snprintf(name, sizeof(name), "%s.%s", s->record.id, random);
 		r = make_locked_dir(new_fd, name, s->record.slot, &s->dir_fd, &s->lock_fd);
-		if (r == 0 || r != 1)
+		if (r != 1)
 			break;
 	}
 	if (r == 1)

@@ -14,6 +14,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
+#include "runtime/store/json_copy.h"
 #include "runtime/store/store_internal.h"
 
 enum field_kind {
@@ -35,41 +36,63 @@ struct field {
 	int max;
 };
 
-static const char *workspace_kind_name(int value)
-{
-	static const char *const names[] = { "default", "dir", "none", "repo" };
+/* The names of the file. */
+static const char *const workspace_kinds[] = { "default", "dir", "none", "repo" };
+static const char *const users[] = { NULL, "user", "root" };
+static const char *const git_accesses[] = { NULL, "pinned", "rw" };
+static const char *const setup_states[] = { "none", "done", "failed" };
 
-	_Static_assert(CM_ARRAY_SIZE(names) == CM_WORKSPACE_REPO + 1, "a name a kind");
-	return names[value];
+_Static_assert(CM_ARRAY_SIZE(workspace_kinds) == CM_WORKSPACE_REPO + 1, "a name a kind");
+_Static_assert(CM_ARRAY_SIZE(users) == CM_USER_ROOT + 1, "a name a user");
+_Static_assert(CM_ARRAY_SIZE(git_accesses) == CM_GIT_RW + 1, "a name a kind of access");
+_Static_assert(CM_ARRAY_SIZE(setup_states) == CM_SETUP_FAILED + 1, "a name a state");
+
+#define NAME_OF(names, value)                                                                      \
+	((unsigned int)(value) < CM_ARRAY_SIZE(names) ? (names)[(unsigned int)(value)] : NULL)
+
+const char *cm_workspace_kind_name(enum cm_workspace_kind kind)
+{
+	return NAME_OF(workspace_kinds, kind);
 }
 
-static const char *network_name(int value)
+const char *cm_user_name(enum cm_user user)
+{
+	return NAME_OF(users, user);
+}
+
+const char *cm_git_access_name(enum cm_git_access access)
+{
+	return NAME_OF(git_accesses, access);
+}
+
+const char *cm_setup_state_name(enum cm_setup_state state)
+{
+	return NAME_OF(setup_states, state);
+}
+
+static const char *workspace_kind_of(int value)
+{
+	return cm_workspace_kind_name((enum cm_workspace_kind)value);
+}
+
+static const char *user_of(int value)
+{
+	return cm_user_name((enum cm_user)value);
+}
+
+static const char *git_of(int value)
+{
+	return cm_git_access_name((enum cm_git_access)value);
+}
+
+static const char *setup_of(int value)
+{
+	return cm_setup_state_name((enum cm_setup_state)value);
+}
+
+static const char *network_of(int value)
 {
 	return value == 0 ? NULL : cm_network_name((enum cm_network)value);
-}
-
-static const char *user_name(int value)
-{
-	static const char *const names[] = { NULL, "user", "root" };
-
-	_Static_assert(CM_ARRAY_SIZE(names) == CM_USER_ROOT + 1, "a name a user");
-	return names[value];
-}
-
-static const char *git_name(int value)
-{
-	static const char *const names[] = { NULL, "pinned", "rw" };
-
-	_Static_assert(CM_ARRAY_SIZE(names) == CM_GIT_RW + 1, "a name a kind of access");
-	return names[value];
-}
-
-static const char *setup_name(int value)
-{
-	static const char *const names[] = { "none", "done", "failed" };
-
-	_Static_assert(CM_ARRAY_SIZE(names) == CM_SETUP_FAILED + 1, "a name a state");
-	return names[value];
 }
 
 #define AT(member) offsetof(struct cm_session_record, member)
@@ -81,22 +104,21 @@ static const struct field fields[] = {
 	{ "temporary", FIELD_BOOL, AT(is_temporary), NULL, 0 },
 	{ "created_ms", FIELD_INT64, AT(created_ms), NULL, 0 },
 	{ "generation", FIELD_UINT64, AT(generation), NULL, 0 },
-	{ "workspace_kind", FIELD_ENUM, AT(workspace_kind), workspace_kind_name,
-	  CM_WORKSPACE_REPO },
+	{ "workspace_kind", FIELD_ENUM, AT(workspace_kind), workspace_kind_of, CM_WORKSPACE_REPO },
 	{ "workspace", FIELD_STRING, AT(workspace), NULL, 0 },
 	{ "workspace_read_only", FIELD_BOOL, AT(is_workspace_read_only), NULL, 0 },
 	{ "repo", FIELD_STRING, AT(repo), NULL, 0 },
 	{ "ref", FIELD_STRING, AT(ref), NULL, 0 },
 	{ "checkout", FIELD_STRING, AT(checkout), NULL, 0 },
 	{ "checkout_done", FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
-	{ "network", FIELD_ENUM, AT(network), network_name, CM_NETWORK_HOST },
+	{ "network", FIELD_ENUM, AT(network), network_of, CM_NETWORK_HOST },
 	{ "rootfs", FIELD_STRING, AT(rootfs), NULL, 0 },
-	{ "user", FIELD_ENUM, AT(user), user_name, CM_USER_ROOT },
-	{ "git", FIELD_ENUM, AT(git), git_name, CM_GIT_RW },
+	{ "user", FIELD_ENUM, AT(user), user_of, CM_USER_ROOT },
+	{ "git", FIELD_ENUM, AT(git), git_of, CM_GIT_RW },
 	{ "slot", FIELD_UINT32, AT(slot), NULL, 0 },
 	{ "agent_id", FIELD_UINT32, AT(agent_id), NULL, 0 },
 	{ "settings", FIELD_STRING, AT(settings_json), NULL, 0 },
-	{ "setup_state", FIELD_ENUM, AT(setup_state), setup_name, CM_SETUP_FAILED },
+	{ "setup_state", FIELD_ENUM, AT(setup_state), setup_of, CM_SETUP_FAILED },
 	{ "setup_digest", FIELD_STRING, AT(setup_digest), NULL, 0 },
 	{ "setup_exit", FIELD_INT, AT(setup_exit), NULL, 0 },
 	{ "setup_ms", FIELD_INT64, AT(setup_ms), NULL, 0 },
@@ -215,43 +237,6 @@ static const struct field *find_field(const char *key)
 	return NULL;
 }
 
-static void write_value(struct cm_json_writer *w, const struct cm_json *v)
-{
-	switch (v->type) {
-	case CM_JSON_NULL:
-		cm_jw_null(w);
-		return;
-	case CM_JSON_BOOL:
-		cm_jw_bool(w, v->u.boolean);
-		return;
-	case CM_JSON_INT:
-		cm_jw_int(w, v->u.integer);
-		return;
-	case CM_JSON_DOUBLE:
-		cm_jw_double(w, v->u.number);
-		return;
-	case CM_JSON_STRING:
-		cm_jw_string(w, v->u.string);
-		return;
-	case CM_JSON_ARRAY:
-	case CM_JSON_OBJECT:
-		break;
-	}
-	if (v->type == CM_JSON_ARRAY)
-		cm_jw_array(w);
-	else
-		cm_jw_object(w);
-	for (const struct cm_json *c = v->first_child; c; c = c->next) {
-		if (v->type == CM_JSON_OBJECT)
-			cm_jw_key(w, c->key);
-		write_value(w, c);
-	}
-	if (v->type == CM_JSON_ARRAY)
-		cm_jw_end_array(w);
-	else
-		cm_jw_end_object(w);
-}
-
 /* The members of an object without its braces. */
 static void strip_braces(struct cm_buf *b)
 {
@@ -276,7 +261,7 @@ static int keep_unknown(const struct cm_json *root, struct cm_session_record *r)
 			continue;
 		has_any = true;
 		cm_jw_key(&w, v->key);
-		write_value(&w, v);
+		cm_json_copy(&w, v);
 	}
 	cm_jw_end_object(&w);
 	if (!has_any)

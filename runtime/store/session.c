@@ -75,17 +75,20 @@ int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s)
 	return s->dir && s->session_dir && s->socket_path ? CM_OK : CM_E_NOMEM;
 }
 
-/* How many sessions there are; for a hint, so what cannot be read counts as none. */
-static size_t count_sessions(struct cm_store *store)
+static bool count_entry(int dir_fd, const char *name, void *data)
 {
-	CM_AUTO_STRV struct cm_strv ids = { 0 };
-
-	return cm_store_list(store, &ids, NULL) == CM_OK ? ids.n : 0;
+	(void)dir_fd;
+	(void)name;
+	(*(size_t *)data)++;
+	return true;
 }
 
 static int not_found(struct cm_store *store, const char *id, struct cm_error *err)
 {
-	size_t n = count_sessions(store);
+	size_t n = 0;
+
+	/* for a hint, so what cannot be read counts as none; without those that come and go */
+	(void)cm_store_each_entry(store->state_fd, CM_STORE_SESSIONS, count_entry, &n);
 
 	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' not found", id);
 	cm_error_hint(err,

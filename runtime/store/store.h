@@ -30,6 +30,8 @@
 #include "runtime/store/keeper_lock.h"
 
 #define CM_SLOT_NONE UINT32_MAX
+/* in a state directory: the plan of the last start as text, by whoever started it */
+#define CM_STORE_PLAN_TEXT "plan.txt"
 #define CM_STATE_VERSION 1
 
 struct cm_store {
@@ -119,6 +121,12 @@ struct cm_store_session {
 /* Zeroes, except what is not zero when unset (slot, version). */
 void cm_session_record_init(struct cm_session_record *r);
 
+/* As state.json has them; NULL for 0 where 0 means "not set", and for what is no value. */
+const char *cm_workspace_kind_name(enum cm_workspace_kind kind);
+const char *cm_user_name(enum cm_user user);
+const char *cm_git_access_name(enum cm_git_access access);
+const char *cm_setup_state_name(enum cm_setup_state state);
+
 /* A fresh id for a temporary session ("run-x7k2m9..."). */
 void cm_store_new_id(char *buf, size_t size);
 /*
@@ -203,8 +211,8 @@ int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *re
 int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
 /*
  * Remove what dead temporary sessions left: state directories whose owner's lock is free. At most
- * a few directory reads; called at each start. remove_group is called with each session's stored
- * plan blob ("plan" file in its directory) so that cgroups go too; NULL skips that.
+ * a few directory reads; called at each start. remove_group is called with the directory of each
+ * that has a stored plan blob ("plan") so that cgroups go too; NULL leaves those alone.
  */
 int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir, void *data),
 		     void *data, struct cm_error *err);

@@ -22,6 +22,7 @@ static void own_mounts(void)
 {
 	char map[64];
 	uid_t uid = geteuid();
+	gid_t gid = getegid();
 
 	if (uid == 0) {
 		if (unshare(CLONE_NEWNS) != 0)
@@ -32,6 +33,8 @@ static void own_mounts(void)
 			_exit(77);
 		write_proc("setgroups", "deny");
 		write_proc("uid_map", map);
+		(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned int)gid);
+		write_proc("gid_map", map);
 	}
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		_exit(77);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* casemate rm: end sessions and forget them; the user's files only when asked. */
+#include "providers/local/local.h"
+#include "runtime/base/clock.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/sessions.h"
+
+#define STOP_MS 30000
+
+static int remove_one(struct cm_store *store, struct cm_store_session *s, const void *data,
+		      struct cm_error *err)
+{
+	const bool *with_files = data;
+	int r = CM_OK;
+
+	/* of a temporary session the lock that we have says that nothing runs */
+	if (!s->record.is_temporary && cm_store_keeper_alive(s))
+		r = cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
+	return r == CM_OK ? cm_store_session_remove(store, s, *with_files, err) : r;
+}
+
+int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
+{
+	const char *root = NULL;
+	bool with_files = false;
+	const struct cm_cli_option options[] = {
+		{ "root", '\0', CM_OPTION_TEXT, &root },
+		{ "files", '\0', CM_OPTION_SWITCH, &with_files },
+		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
+	};
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_store store;
+	int status;
+	int n = 0;
+
+	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) != CM_OK ||
+	    cm_cli_store_open(cli, root, &store, &err) != CM_OK)
+		return cm_cli_fail(cli, &err);
+	status = cm_cli_each_session(cli, &store, n, argv + 1,
+				     CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED,
+				     remove_one, &with_files);
+	(void)cm_store_collect_slots(&store, NULL);
+	cm_store_close(&store);
+	return status;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands on sessions share. */
+#include "runtime/cli/sessions.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/num.h"
+
+int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret,
+		      struct cm_error *err)
+{
+	CM_AUTO_FREE char *resolved = NULL;
+	int r = cm_cli_root(cli, root, &resolved, err);
+
+	if (r != CM_OK)
+		return r;
+	return cm_store_open(&cli->config.env, resolved, cli->config.home, geteuid() == 0, ret,
+			     err);
+}
+
+enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,
+					     struct cm_end_record *end)
+{
+	struct cm_end_record last = { 0 };
+	bool is_alive = cm_store_keeper_alive(s);
+	bool has_end = !is_alive && cm_store_read_end(s, &last) == CM_OK;
+
+	if (end)
+		*end = last;
+	return cm_session_status(&s->record, is_alive, has_end ? &last : NULL);
+}
+
+const char *cm_cli_session_subject(const struct cm_session_record *record)
+{
+	if (record->repo)
+		return record->repo;
+	return record->workspace ? record->workspace : "-";
+}
+
+void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms)
+{
+	char text[CM_CLOCK_RFC3339_SIZE];
+
+	if (real_ms > 0)
+		cm_clock_rfc3339(real_ms, text);
+	cm_jw_kstring(w, key, real_ms > 0 ? text : NULL);
+}
+
+void cm_cli_format_age(int64_t since_ms, char *buf, size_t size)
+{
+	int64_t age = cm_clock_real_ms() - since_ms;
+
+	if (since_ms <= 0)
+		(void)snprintf(buf, size, "-");
+	else
+		/* a clock that was set back makes nobody younger than new */
+		cm_format_duration(age > 0 ? (uint64_t)age : 0, buf, size);
+}
+
+static int no_ids(struct cm_cli *cli)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, CM_E_INVALID, 0, "no session named");
+	cm_error_hint(&err, "name one or more: 'casemate ls' lists them");
+	return cm_cli_fail(cli, &err);
+}
+
+int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids,
+			unsigned int flags, cm_cli_session_fn fn, const void *data)
+{
+	int status = n_ids > 0 ? 0 : no_ids(cli);
+
+	for (int i = 0; i < n_ids; i++) {
+		struct cm_error err = CM_ERROR_INIT;
+		struct cm_store_session s;
+		int r = cm_store_session_open_as(store, ids[i], flags,
+						 cm_clock_mono_ms() + CM_CLI_LOCK_MS, &s, &err);
+
+		if (r == CM_OK) {
+			r = fn(store, &s, data, &err);
+			cm_store_session_close(&s);
+		}
+		if (r != CM_OK)
+			status = cm_cli_fail(cli, &err);
+	}
+	return status;
+}

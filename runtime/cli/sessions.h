@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands on sessions share: the store, the status, the loop over ids. */
+#ifndef CM_RUNTIME_CLI_SESSIONS_H
+#define CM_RUNTIME_CLI_SESSIONS_H
+
+#include "runtime/base/json_write.h"
+#include "runtime/cli/cli.h"
+#include "runtime/store/store.h"
+
+/* How long a command waits for another one that holds a session's lock. */
+#define CM_CLI_LOCK_MS 10000
+
+/* root: --root, may be NULL. */
+int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret,
+		      struct cm_error *err);
+/* end, when it is not NULL, gets the keeper's last word, if there is one (magic 0: none). */
+enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,
+					     struct cm_end_record *end);
+/* What the session works on: its repository, else its workspace, else "-". Borrowed. */
+const char *cm_cli_session_subject(const struct cm_session_record *record);
+/* RFC 3339, or null when it is not known. */
+void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms);
+/* "3 min", "-" when it is not known */
+void cm_cli_format_age(int64_t since_ms, char *buf, size_t size);
+
+typedef int (*cm_cli_session_fn)(struct cm_store *store, struct cm_store_session *s,
+				 const void *data, struct cm_error *err);
+/*
+ * Call fn for each id, with the session open (cm_store_session_open_as with flags) and, with
+ * CM_STORE_CHANGE, locked. Goes on after an error; the exit status of the whole.
+ */
+int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids,
+			unsigned int flags, cm_cli_session_fn fn, const void *data);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ls, inspect, stop and rm: what they print and do, with a stand-in behind stop. */
+#include "providers/local/local.h"
+#include "runtime/base/json.h"
+#include "runtime/cli/commands.h"
+#include "tests/unit/test_store_env.h"
+
+struct bench {
+	struct env *env;
+	struct cm_cli cli;
+	int status;
+	char out[16384];
+	char err[16384];
+};
+
+/* what the stand-in for a keeper holds; the process is the session's keeper */
+static int keeper_fd = -1;
+static int n_stops;
+
+int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
+		  struct cm_error *err)
+{
+	struct cm_end_record end = { .generation = s->record.generation,
+				     .reason = CM_ENDED_STOPPED,
+				     .real_ms = cm_clock_real_ms() };
+
+	(void)store;
+	(void)err;
+	assert_true(deadline_ms > cm_clock_mono_ms());
+	assert_true(s->lock_fd >= 0);
+	n_stops++;
+	assert_int_equal(cm_store_write_end(s->dir_fd, &end), 0);
+	cm_fd_close(&keeper_fd);
+	return CM_OK;
+}
+
+/* The table of commands names those that need a jail, which this program does without. */
+const struct cm_command cm_commands[] = { { .name = NULL } };
+
+const struct cm_command *cm_command_find(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+int cm_command_unknown(const char *name, struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_INVALID, 0, "unknown command '%s'", name);
+}
+
+/* The configuration reads the process's own environment. */
+static void set_environment(const struct env *e)
+{
+	char home[80];
+
+	(void)snprintf(home, sizeof(home), "%s/home", e->dir);
+	assert_int_equal(clearenv(), 0);
+	assert_int_equal(setenv("PATH", "/usr/bin:/bin", 1), 0);
+	assert_int_equal(setenv("HOME", home, 1), 0);
+	for (size_t i = 0; i < e->vars.n; i++)
+		assert_int_equal(putenv(e->vars.v[i]), 0);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	void *env = NULL;
+
+	assert_non_null(b);
+	(void)env_setup(&env);
+	b->env = env;
+	b->cli.prog = "casemate";
+	b->cli.failure_exit = CM_EXIT_FAILURE;
+	set_environment(b->env);
+	assert_int_equal(cm_config_init(&b->cli.config, NULL), CM_OK);
+	n_stops = 0;
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+	void *env = b->env;
+
+	cm_fd_close(&keeper_fd);
+	cm_config_clear(&b->cli.config);
+	assert_int_equal(clearenv(), 0);
+	(void)env_teardown(&env);
+	free(b);
+	return 0;
+}
+
+static int redirect(int fd, const char *dir, const char *name)
+{
+	char path[128];
+	int saved = dup(fd);
+	int to;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(saved >= 0 && to >= 0);
+	assert_int_equal(dup2(to, fd), fd);
+	(void)close(to);
+	return saved;
+}
+
+static void restore(int fd, int saved, const char *dir, const char *name, char *text, size_t size)
+{
+	char path[128];
+
+	assert_int_equal(dup2(saved, fd), fd);
+	(void)close(saved);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_true(cm_read_file_at(AT_FDCWD, path, text, size) >= 0);
+}
+
+/* casemate WORDS, split at spaces; output and status are in b. */
+static void run(struct bench *b, int (*command)(struct cm_cli *, int, char **), const char *words)
+{
+	char line[256];
+	char *argv[16];
+	int argc = 0;
+	char *save = NULL;
+	int out;
+	int err;
+
+	(void)snprintf(line, sizeof(line), "%s", words);
+	for (char *w = strtok_r(line, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	argv[argc] = NULL;
+	(void)fflush(stdout);
+	out = redirect(STDOUT_FILENO, b->env->dir, "out");
+	err = redirect(STDERR_FILENO, b->env->dir, "err");
+	b->status = command(&b->cli, argc, argv);
+	restore(STDOUT_FILENO, out, b->env->dir, "out", b->out, sizeof(b->out));
+	restore(STDERR_FILENO, err, b->env->dir, "err", b->err, sizeof(b->err));
+}
+
+static void has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("no '%s' in: %s", part, text);
+}
+
+static void hasnt(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("'%s' in: %s", part, text);
+}
+
+/* A session that tells much, started once, its keeper alive. */
+static void make_running(struct bench *b, const char *id)
+{
+	struct cm_session_record r = env_record(id);
+	struct cm_store_session s;
+
+	r.generation = 1;
+	r.level = (char *)(uintptr_t) "full-single-id";
+	r.workspace_kind = CM_WORKSPACE_DIR;
+	r.workspace = (char *)(uintptr_t) "/home/u/project\033[31m";
+	r.is_workspace_read_only = true;
+	r.settings_json = (char *)(uintptr_t) "{\"memory\":\"4G?\",\"pids\":100}";
+	r.enforced_json = (char *)(uintptr_t) "{\"memory\":\"cgroup v1\",\"pids\":null}";
+	r.setup_state = CM_SETUP_DONE;
+	r.setup_ms = 2500;
+	assert_int_equal(cm_store_session_create(&b->env->store, &r, &s, NULL), CM_OK);
+	assert_int_equal(cm_store_session_dir_make(&b->env->store, &s, NULL), CM_OK);
+	cm_fd_close(&keeper_fd);
+	assert_int_equal(cm_store_keeper_lock(s.dir_fd, &keeper_fd, NULL), CM_OK);
+	cm_store_session_close(&s);
+}
+
+static void test_ls(void **state)
+{
+	struct bench *b = *state;
+	struct cm_store_session temporary;
+
+	run(b, cm_cmd_ls, "ls");
+	assert_int_equal(b->status, 0);
+	assert_string_equal(strstr(b->out, "WORKSPACE"), "WORKSPACE/REPO\n");
+	run(b, cm_cmd_ls, "ls --json");
+	assert_string_equal(b->out, "[]\n");
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "");
+
+	make_running(b, "two");
+	env_make(b->env, "one");
+	assert_int_equal(env_create(b->env, "run-x", true, &temporary, NULL), CM_OK);
+	run(b, cm_cmd_ls, "ls");
+	has(b->out, "one                       created");
+	has(b->out, "two                       running");
+	has(b->out, "full-single-id");
+	/* what a repository's path can hold does not reach the terminal */
+	has(b->out, "/home/u/project\\x1b[31m\n");
+	hasnt(b->out, "run-x");
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "one\ntwo\n");
+	run(b, cm_cmd_ls, "ls -aq");
+	assert_string_equal(b->out, "one\nrun-x\ntwo\n");
+	run(b, cm_cmd_ls, "ls --json");
+	has(b->out, "\"id\": \"two\"");
+	has(b->out, "\"status\": \"running\"");
+	run(b, cm_cmd_ls, "ls --root /elsewhere -q");
+	assert_string_equal(b->out, "");
+	run(b, cm_cmd_ls, "ls one");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "hint: ");
+	cm_store_session_close(&temporary);
+	/* its owner is gone, and so is what it left */
+	run(b, cm_cmd_ls, "ls -aq");
+	assert_string_equal(b->out, "one\ntwo\n");
+}
+
+static void damage(struct bench *b, const char *id)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "sessions/%s/state.json", id);
+	assert_int_equal(cm_replace_file_at(b->env->store.state_fd, path, "{", 1, 0600, false), 0);
+}
+
+static void test_damaged(void **state)
+{
+	struct bench *b = *state;
+
+	env_make(b->env, "a");
+	env_make(b->env, "b");
+	damage(b, "a");
+	run(b, cm_cmd_ls, "ls");
+	assert_int_equal(b->status, 0);
+	has(b->out, "a                         error");
+	has(b->out, "b                         created");
+	has(b->err, "casemate rm a");
+	run(b, cm_cmd_inspect, "inspect a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "is damaged");
+	run(b, cm_cmd_stop, "stop a");
+	assert_int_equal(b->status, 0);
+	run(b, cm_cmd_rm, "rm a");
+	assert_int_equal(b->status, 0);
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "b\n");
+}
+
+static void test_inspect(void **state)
+{
+	struct bench *b = *state;
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *root;
+
+	make_running(b, "a");
+	run(b, cm_cmd_inspect, "inspect a");
+	assert_int_equal(b->status, 0);
+	has(b->out, "status        running\n");
+	has(b->out, "workspace     /home/u/project\\x1b[31m (read-only)\n");
+	has(b->out, "setup         done (exit 0, 2.5 s)\n");
+	has(b->out, "network       none\n");
+	has(b->out, "enforced by\n  memory       cgroup v1\n  pids         null\n");
+	run(b, cm_cmd_inspect, "inspect --json a");
+	assert_int_equal(cm_json_parse(b->out, strlen(b->out), "out", 0, &doc, NULL), CM_OK);
+	root = cm_json_root(doc);
+	assert_string_equal(cm_json_str(root, "status", ""), "running");
+	assert_string_equal(cm_json_str(cm_json_get(root, "enforced"), "memory", ""), "cgroup v1");
+	assert_int_equal(cm_json_int(cm_json_get(root, "settings"), "pids", 0), 100);
+	assert_string_equal(cm_json_str(cm_json_get(root, "workspace"), "kind", ""), "dir");
+	assert_true(strlen(cm_json_str(cm_json_get(root, "directories"), "session", "")) > 0);
+	assert_true(strlen(cm_json_str(root, "created", "")) > 0);
+	assert_int_equal(cm_json_get(root, "last_end")->type, CM_JSON_NULL);
+	cm_json_free(doc);
+
+	run(b, cm_cmd_inspect, "inspect --plan a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "session 'a' has no plan");
+	assert_int_equal(cm_replace_file_at(b->env->store.state_fd, "sessions/a/plan.txt",
+					    "bind /usr\n", 10, 0600, false),
+			 0);
+	run(b, cm_cmd_inspect, "inspect --plan a");
+	assert_string_equal(b->out, "bind /usr\n");
+	run(b, cm_cmd_inspect, "inspect");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "hint: ");
+}
+
+static void test_unknown_ids(void **state)
+{
+	struct bench *b = *state;
+	int (*const commands[])(struct cm_cli *, int, char **) = { cm_cmd_inspect, cm_cmd_stop,
+								   cm_cmd_rm };
+
+	env_make(b->env, "a");
+	env_make(b->env, "b");
+	env_make(b->env, "c");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(commands); i++) {
+		run(b, commands[i], "it x");
+		assert_int_equal(b->status, CM_EXIT_FAILURE);
+		assert_string_equal(b->err, "casemate: session 'x' not found\n"
+					    "hint: 'casemate ls' lists 3 sessions; "
+					    "'casemate run --session x -- COMMAND' makes one\n");
+		run(b, commands[i], "it ../x");
+		assert_int_equal(b->status, CM_EXIT_FAILURE);
+		run(b, commands[i], "it");
+		assert_int_equal(b->status, CM_EXIT_FAILURE);
+		has(b->err, "hint: ");
+	}
+}
+
+static void test_stop(void **state)
+{
+	struct bench *b = *state;
+
+	make_running(b, "a");
+	env_make(b->env, "b");
+	run(b, cm_cmd_stop, "stop a b");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(n_stops, 1);
+	run(b, cm_cmd_ls, "ls");
+	has(b->out, "a                         stopped");
+	run(b, cm_cmd_inspect, "inspect a");
+	has(b->out, "last end      stopped at ");
+	/* again is no error */
+	run(b, cm_cmd_stop, "stop a");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(n_stops, 1);
+}
+
+static void test_rm(void **state)
+{
+	struct bench *b = *state;
+	char dir[160];
+
+	make_running(b, "a");
+	env_make(b->env, "b");
+	env_make(b->env, "c");
+	(void)snprintf(dir, sizeof(dir), "%s/home/.mastracode/web/sandboxes/a", b->env->dir);
+	/* one that is not there hinders none of the others */
+	run(b, cm_cmd_rm, "rm x a b");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "session 'x' not found");
+	assert_int_equal(n_stops, 1);
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "c\n");
+	assert_int_equal(access(dir, F_OK), 0);
+	make_running(b, "a");
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(n_stops, 2);
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_ls),	     T(test_damaged), T(test_inspect),
+		T(test_unknown_ids), T(test_stop),    T(test_rm),
+	};
+
+	/* root's store is the machine's own: this one is an ordinary user's */
+	if (geteuid() == 0 && (setgid(12345) != 0 || setuid(12345) != 0))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
