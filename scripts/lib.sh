@@ -34,13 +34,14 @@ cm_usage() {
 	sed -n '3,${/^#/!q;s/^# \{0,1\}//p}' "$0"
 }
 
-# cm_quietly LOG COMMAND...: show the output only when the command fails.
+# cm_quietly LOG COMMAND...: show the output only when the command fails, and then without ninja's
+# lines of progress.
 cm_quietly() {
 	local log=$1 status=0
 	shift
 	"$@" >"$log" 2>&1 </dev/null || status=$?
 	[ "$status" = 0 ] || {
-		cat "$log" >&2
+		sed '/^\[[0-9]*\/[0-9]*\] /d' "$log" >&2
 		cm_say "failed with status $status: $*"
 	}
 	return "$status"
