@@ -64,14 +64,21 @@ static void fill(struct cm_node *node, const struct stat *st)
 	node->mode = st->st_mode & 07777;
 }
 
+/* Grown at 0, 16, 64, 256, ... elements: the number is its own capacity. */
+static bool is_full(size_t n)
+{
+	while (n > MIN_NODES && n % 4 == 0)
+		n /= 4;
+	return n == 0 || n == MIN_NODES;
+}
+
 int cm_nodes_add(struct cm_nodes *nodes, const char *path, const struct stat *st, const char *link)
 {
 	struct cm_node node = { 0 };
 	struct cm_node *v;
 
-	/* grown at 0, 16, 32, 64, ... elements: the number is its own capacity */
-	if (nodes->n == 0 || (nodes->n >= MIN_NODES && (nodes->n & (nodes->n - 1)) == 0)) {
-		v = cm_realloc(nodes->v, (nodes->n ? nodes->n * 2 : MIN_NODES) * sizeof(*v));
+	if (is_full(nodes->n)) {
+		v = cm_realloc(nodes->v, (nodes->n ? nodes->n * 4 : MIN_NODES) * sizeof(*v));
 		if (!v)
 			return CM_E_NOMEM;
 		nodes->v = v;
@@ -102,6 +109,19 @@ int cm_nodes_add_path(struct cm_nodes *nodes, int dirfd, const char *name, const
 		return 0;
 	link[n] = '\0';
 	return cm_nodes_add(nodes, path, &st, link) < 0 ? CM_E_NOMEM : 1;
+}
+
+bool cm_join(char *buf, size_t size, const char *dir, const char *name)
+{
+	size_t nd = strlen(dir);
+	size_t nn = strlen(name);
+
+	if (nd + nn + 2 > size)
+		return false;
+	memcpy(buf, dir, nd);
+	buf[nd] = '/';
+	memcpy(buf + nd + 1, name, nn + 1);
+	return true;
 }
 
 char *cm_fd_real_path(int fd)

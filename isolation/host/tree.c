@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,7 +97,7 @@ static int add(struct cm_tree_reader *reader, struct cm_nodes *nodes, const char
 {
 	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), "%s/%s", root, name) >= (int)sizeof(path))
+	if (!cm_join(path, sizeof(path), root, name))
 		return 0;
 	return cm_nodes_add_path(nodes, reader->root_fd, name, path);
 }
@@ -113,20 +112,33 @@ static int add_list(struct cm_tree_reader *reader, struct cm_nodes *nodes, const
 	return CM_OK;
 }
 
-static int compare_names(const void *a, const void *b)
+static bool is_listed(const char *name)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	size_t low = 0;
+	size_t high = CM_ARRAY_SIZE(etc_names);
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int order = name[0] - etc_names[middle][0];
+
+		if (order == 0)
+			order = strcmp(name, etc_names[middle]);
+		if (order == 0)
+			return true;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return false;
 }
 
 static bool etc_wants(const char *name)
 {
-	if (name[0] == '.')
-		return false;
-	if (bsearch(&name, etc_names, CM_ARRAY_SIZE(etc_names), sizeof(etc_names[0]),
-		    compare_names))
+	if (is_listed(name))
 		return true;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(etc_patterns); i++) {
-		if (cm_text_matches(etc_patterns[i], name))
+		if (etc_patterns[i][0] == name[0] && cm_text_matches(etc_patterns[i], name))
 			return true;
 	}
 	return false;
@@ -158,13 +170,13 @@ static int read_etc(struct cm_tree_reader *reader, const char *root)
 	while (r >= 0 && (entry = readdir(dir))) {
 		if (!etc_wants(entry->d_name))
 			continue;
-		(void)snprintf(name, sizeof(name), "etc/%s", entry->d_name);
-		r = add(reader, etc, root, name);
+		if (cm_join(name, sizeof(name), "etc", entry->d_name))
+			r = add(reader, etc, root, name);
 	}
 	closedir(dir);
 	for (size_t i = 0; r >= 0 && i < CM_ARRAY_SIZE(etc_paths); i++) {
-		(void)snprintf(name, sizeof(name), "etc/%s", etc_paths[i]);
-		r = add(reader, etc, root, name);
+		if (cm_join(name, sizeof(name), "etc", etc_paths[i]))
+			r = add(reader, etc, root, name);
 	}
 	/* the order of a listing is the file system's: plans of one host are alike */
 	if (r >= 0 && etc->n > 1)
@@ -284,8 +296,8 @@ static int read_proc(struct cm_tree_facts *facts)
 	char path[64];
 
 	for (size_t i = 0; fd >= 0 && i < CM_ARRAY_SIZE(proc_names); i++) {
-		(void)snprintf(path, sizeof(path), "/proc/%s", proc_names[i]);
-		if (cm_nodes_add_path(&facts->proc, fd, proc_names[i], path) < 0)
+		if (cm_join(path, sizeof(path), "/proc", proc_names[i]) &&
+		    cm_nodes_add_path(&facts->proc, fd, proc_names[i], path) < 0)
 			return CM_E_NOMEM;
 	}
 	return CM_OK;
@@ -309,13 +321,13 @@ static int read_extra(struct cm_tree_reader *reader, const char *root)
 	char path[64];
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(host_extras); i++) {
-		(void)snprintf(path, sizeof(path), "/%s", host_extras[i]);
-		if (cm_nodes_add_path(extra, AT_FDCWD, path, path) < 0)
+		if (cm_join(path, sizeof(path), "", host_extras[i]) &&
+		    cm_nodes_add_path(extra, AT_FDCWD, path, path) < 0)
 			return CM_E_NOMEM;
 	}
 	for (size_t i = 0; i < CM_ARRAY_SIZE(real_extras); i++) {
-		(void)snprintf(path, sizeof(path), "/%s", real_extras[i]);
-		if (add_followed(extra, path) < 0)
+		if (cm_join(path, sizeof(path), "", real_extras[i]) &&
+		    add_followed(extra, path) < 0)
 			return CM_E_NOMEM;
 	}
 	return add_list(reader, extra, root, tree_extras, CM_ARRAY_SIZE(tree_extras));

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "isolation/host/node.h"
 #include "isolation/host/tree_internal.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/path.h"
 
 #define MAX_PATH_ENTRIES 128
@@ -61,30 +61,49 @@ static int note(struct cm_tree_reader *reader, const char *tool, const char *pat
 			    "'%s' of %s is not shown: others can write to it", path, tool);
 }
 
-/* The directory a tool's rows are below, opened once for all of them; -1 when it is not there. */
-static int open_base(struct cm_tree_reader *reader, const struct tool *tool, char *path,
+/* The directory that a tool's rows are below; -1 for none. */
+static int base_path(struct cm_tree_reader *reader, const struct tool *tool, char *path,
 		     size_t size)
 {
 	const char *moved = NULL;
-	int n;
+	size_t n;
 
 	if (tool->variable[0] != '\0')
 		moved = cm_strv_env_get(reader->env, tool->variable);
 	if (tool->base[0] == '/')
-		n = snprintf(path, size, "%s", tool->base);
-	else if (moved && moved[0] == '/' && !strstr(moved, "/.."))
-		n = snprintf(path, size, "%s", moved);
-	else
-		n = snprintf(path, size, "%s%s%s", reader->host->home, tool->base[0] ? "/" : "",
-			     tool->base);
-	if (n < 0 || (size_t)n >= size)
+		moved = tool->base;
+	else if (!moved || moved[0] != '/' || strstr(moved, "/.."))
+		moved = NULL;
+	if (!cm_join(path, size, moved ? moved : reader->host->home, moved ? "" : tool->base))
 		return -1;
-	while (n > 1 && path[n - 1] == '/')
-		path[--n] = '\0';
+	for (n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
 	/* what is below /usr is shown with it */
 	if (cm_path_is_below(path, "/usr"))
 		return -1;
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return 0;
+}
+
+/*
+ * *ret_real is path itself where no component is a link: the kernel says so while it opens, which
+ * is cheaper than asking it for the name afterwards.
+ */
+static int open_real(const char *path, char **ret_real)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS };
+	int fd = cm_sys_openat2(AT_FDCWD, path, &how);
+
+	if (fd >= 0) {
+		*ret_real = cm_strdup(path);
+		return fd;
+	}
+	if (errno != ELOOP)
+		return -1;
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		*ret_real = cm_fd_real_path(fd);
+	return fd;
 }
 
 /*
@@ -94,25 +113,32 @@ static int open_base(struct cm_tree_reader *reader, const struct tool *tool, cha
 static int add_tool(struct cm_tree_reader *reader, const struct tool *tool, int base_fd,
 		    const char *base, const char *real_base)
 {
-	const char *slash = tool->entry[0] ? "/" : "";
-	CM_AUTO_FREE char *path = NULL;
-	CM_AUTO_FREE char *real = NULL;
+	const char *path = base;
+	const char *real = real_base;
+	CM_AUTO_FREE char *link = NULL;
 	CM_AUTO_FD int fd = -1;
+	char path_buf[PATH_MAX];
+	char real_buf[PATH_MAX];
 	struct stat st;
 
 	if (fstatat(base_fd, tool->entry, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
 		return CM_OK;
-	path = cm_asprintf("%s%s%s", base, slash, tool->entry);
+	if (tool->entry[0] != '\0') {
+		if (!cm_join(path_buf, sizeof(path_buf), base, tool->entry) ||
+		    !cm_join(real_buf, sizeof(real_buf), real_base, tool->entry))
+			return CM_OK;
+		path = path_buf;
+		real = real_buf;
+	}
 	if (S_ISLNK(st.st_mode)) {
 		fd = openat(base_fd, tool->entry, O_PATH | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &st) < 0)
 			return CM_OK;
-		real = cm_fd_real_path(fd);
-	} else {
-		real = cm_asprintf("%s%s%s", real_base, slash, tool->entry);
+		link = cm_fd_real_path(fd);
+		if (!link)
+			return CM_E_NOMEM;
+		real = link;
 	}
-	if (!path || !real)
-		return CM_E_NOMEM;
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return CM_OK;
 	if (others_can_write(reader->host, &st))
@@ -141,16 +167,19 @@ static int change_base(struct cm_tree_reader *reader, const struct tool *tool, s
 
 	close_base(base);
 	base->name = tool->base;
-	base->fd = open_base(reader, tool, base->path, sizeof(base->path));
-	if (base->fd < 0 || fstat(base->fd, &st) < 0)
+	if (base_path(reader, tool, base->path, sizeof(base->path)) < 0)
 		return CM_OK;
+	base->fd = open_real(base->path, &base->real);
+	if (base->fd < 0)
+		return CM_OK;
+	if (!base->real || fstat(base->fd, &st) < 0)
+		return CM_E_NOMEM;
 	/* the home itself is named by the caller and not by a table */
 	if (tool->base[0] != '\0' && others_can_write(reader->host, &st)) {
 		close_base(base);
 		return note(reader, tool->name, base->path);
 	}
-	base->real = cm_fd_real_path(base->fd);
-	return base->real ? CM_OK : CM_E_NOMEM;
+	return CM_OK;
 }
 
 static int read_tools(struct cm_tree_reader *reader, const struct tool *table, size_t n)

@@ -59,8 +59,9 @@ static void build_own_names(struct cm_build *build)
 
 	cm_build_hostname(build->req, hostname);
 	cm_buf_init(&text, MAX_FILE);
-	cm_buf_printf(&text, "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
-		      hostname);
+	cm_buf_puts(&text, "127.0.0.1 localhost ");
+	cm_buf_puts(&text, hostname);
+	cm_buf_puts(&text, "\n::1 localhost ip6-localhost ip6-loopback\n");
 	cm_build_file_buf(build, "/etc/hosts", &text);
 	cm_build_file(build, "/etc/resolv.conf", "# this session has no network\n");
 	cm_build_file(build, "/etc/nsswitch.conf",
@@ -73,10 +74,15 @@ static void build_own_names(struct cm_build *build)
 static void put_quoted(struct cm_buf *text, const char *value)
 {
 	cm_buf_putc(text, '"');
-	for (const char *p = value; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			cm_buf_putc(text, '\\');
-		cm_buf_putc(text, *p);
+	while (*value) {
+		size_t n = strcspn(value, "\"\\");
+
+		cm_buf_append(text, value, n);
+		value += n;
+		if (*value == '\0')
+			break;
+		cm_buf_putc(text, '\\');
+		cm_buf_putc(text, *value++);
 	}
 	cm_buf_puts(text, "\"\n");
 }
@@ -124,8 +130,11 @@ static void build_gitconfig(struct cm_build *build)
 
 		if (!dot || !equals || dot > equals || has_control(name))
 			continue;
-		cm_buf_printf(&text, "[%.*s]\n\t%.*s = ", (int)(dot - name), name,
-			      (int)(equals - dot - 1), dot + 1);
+		cm_buf_putc(&text, '[');
+		cm_buf_append(&text, name, (size_t)(dot - name));
+		cm_buf_puts(&text, "]\n\t");
+		cm_buf_append(&text, dot + 1, (size_t)(equals - dot - 1));
+		cm_buf_puts(&text, " = ");
 		put_quoted(&text, equals + 1);
 	}
 	put_safe_directories(build, &text);
@@ -147,15 +156,19 @@ static void build_tool_settings(struct cm_build *build)
 
 	cm_buf_init(&text, MAX_FILE);
 	for (size_t i = 0; i < tree->npm.n; i++) {
-		if (is_usable(build, tree->npm.v[i]))
-			cm_buf_printf(&text, "%s\n", tree->npm.v[i]);
+		if (!is_usable(build, tree->npm.v[i]))
+			continue;
+		cm_buf_puts(&text, tree->npm.v[i]);
+		cm_buf_putc(&text, '\n');
 	}
 	if (text.len > 0)
 		cm_build_file_buf(build, "/etc/npmrc", &text);
 	for (size_t i = 0; i < tree->pip.n; i++) {
-		if (is_usable(build, tree->pip.v[i]))
-			cm_buf_printf(&text, "%s%s\n", text.len == 0 ? "[global]\n" : "",
-				      tree->pip.v[i]);
+		if (!is_usable(build, tree->pip.v[i]))
+			continue;
+		cm_buf_puts(&text, text.len == 0 ? "[global]\n" : "");
+		cm_buf_puts(&text, tree->pip.v[i]);
+		cm_buf_putc(&text, '\n');
 	}
 	if (text.len > 0)
 		cm_build_file_buf(build, "/etc/pip.conf", &text);

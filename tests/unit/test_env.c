@@ -222,8 +222,7 @@ static void test_rootfs(void **state)
 	check(&f, "HOME", "/home/user");
 	check(&f, "USER", "user");
 	check(&f, "SHELL", "/bin/sh");
-	fix_set(&f.tree.passwd,
-		"root:x:0:0::/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n");
+	fix_set(&f.tree.passwd, "root:x:0:0::/root:/bin/sh\nnode:x:1000:1000::/srv/node:/bin/sh\n");
 	check(&f, "USER", "node");
 	check(&f, "HOME", "/home/user");
 	fixture_clear(&f);

@@ -116,7 +116,7 @@ static void with_rootfs(struct fixture *f)
 	fix_node(&f->tree.extra, "/dev/null", S_IFCHR | 0666, 0, NULL);
 	fix_node(&f->tree.extra, "/srv/images/debian/var/lib/dpkg", S_IFDIR | 0755, 0, NULL);
 	fix_set(&f->tree.passwd,
-		"root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh");
+		"root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/srv/node:/bin/sh");
 	fix_set(&f->tree.group, "root:x:0:\nstaff:x:50:\n");
 }
 
