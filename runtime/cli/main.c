@@ -14,7 +14,7 @@ static void fill_standard_fds(void)
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
 		/* the lowest free number is this one; not close-on-exec, as standard ones are */
-		if (open("/dev/null", O_RDWR) != fd)
+		if (open("/dev/null", O_RDWR) != fd) /* NOLINT(android-cloexec-open) */
 			_exit(CM_EXIT_FAILURE);
 	}
 }

@@ -182,8 +182,8 @@ static int check_type(const struct stat *st, const char *path, unsigned int flag
 
 	if (S_ISDIR(st->st_mode) || ((flags & READ_REGULAR) && !S_ISREG(st->st_mode))) {
 		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
-		cm_error_hint(err, flags & READ_REGULAR ? "remove it, or put a file of JSON there"
-							: "name a file");
+		cm_error_hint(err, (flags & READ_REGULAR) ? "remove it, or put a file of JSON there"
+							  : "name a file");
 		return r;
 	}
 	if (!(flags & READ_OWN))
@@ -237,8 +237,9 @@ static int read_file(const char *path, unsigned int flags, char **ret_text, size
 	ssize_t n;
 	int r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (flags & READ_REGULAR ? O_NONBLOCK : 0) |
-				(flags & READ_NO_LINK ? O_NOFOLLOW : 0));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
+				((flags & READ_REGULAR) ? O_NONBLOCK : 0) |
+				((flags & READ_NO_LINK) ? O_NOFOLLOW : 0));
 	if (fd < 0 && (flags & READ_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
 		return CM_OK;
 	if (fd < 0)

@@ -170,13 +170,14 @@ static const char *value_of(const struct found *f, struct cm_error *err)
 static int add_option(struct cm_layer *layer, const struct found *f, struct cm_error *err)
 {
 	const char *value = value_of(f, err);
-	char what[64];
+	CM_AUTO_FREE char *what = NULL;
 
 	if (!value)
 		return CM_E_INVALID;
-	what[0] = what[1] = '-';
 	/* in full: the same name in every message, whichever spelling was used */
-	strcpy(what + 2, f->info->name);
+	what = cm_asprintf("--%s", f->info->name);
+	if (!what)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	return cm_layer_add(layer, f->info->key, value, f->is_negated ? f->spelling : what, NULL,
 			    err);
 }
@@ -224,9 +225,8 @@ bool cm_flags_wants_help(int argc, char *const *argv)
 {
 	struct walk w = { .argc = argc, .argv = argv };
 	struct found f;
-	enum step s;
 
-	while ((s = step(&w, &f, NULL)) == STEP_OPTION) {
+	while (step(&w, &f, NULL) == STEP_OPTION) {
 		if (f.info->kind == CM_KIND_HELP)
 			return true;
 	}

@@ -439,11 +439,11 @@ static int read_root(const struct reader *rd, const struct cm_json *root, struct
 		if (strcmp(v->key, "$schema") == 0)
 			continue;
 		if (strcmp(v->key, "profiles") == 0)
-			r = rd->allowed & CM_FILE_PROFILES ? read_profiles(rd, v, err)
-							   : misplaced(rd, v, err);
+			r = (rd->allowed & CM_FILE_PROFILES) ? read_profiles(rd, v, err)
+							     : misplaced(rd, v, err);
 		else if (strcmp(v->key, "ceiling") == 0)
-			r = rd->allowed & CM_FILE_CEILING ? read_ceiling(rd, v, err)
-							  : misplaced(rd, v, err);
+			r = (rd->allowed & CM_FILE_CEILING) ? read_ceiling(rd, v, err)
+							    : misplaced(rd, v, err);
 		else
 			r = read_key(rd, &rd->file->keys, v, err);
 	}

@@ -47,7 +47,7 @@ static char err[MAX_OUTPUT];
 static int set_up(void **state)
 {
 	(void)state;
-	strcpy(top, "/tmp/casemate-test-XXXXXX");
+	memcpy(top, "/tmp/casemate-test-XXXXXX", sizeof("/tmp/casemate-test-XXXXXX"));
 	return mkdtemp(top) && chdir(top) == 0 && clearenv() == 0 && setenv("HOME", top, 1) == 0 &&
 			       setenv("TOKEN", "secret", 1) == 0
 		       ? 0
@@ -62,7 +62,7 @@ static int tear_down(void **state)
 
 static void write_file(const char *name, const char *text)
 {
-	FILE *f = fopen(name, "w");
+	FILE *f = fopen(name, "we");
 
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
@@ -75,7 +75,7 @@ static void read_back(const char *name, char *text)
 	assert_int_equal(unlink(name), 0);
 }
 
-static void child(int argc, char **argv)
+static _Noreturn void child(int argc, char **argv)
 {
 	int out_fd = open("out", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
 	int err_fd = open("err", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -88,13 +88,14 @@ static void child(int argc, char **argv)
 /* Words are separated by '|'. The exit status; out and err are filled. */
 static int run(const char *line)
 {
-	CM_AUTO_FREE char *copy = strdup(line);
+	static char copy[1024];
 	static char name[] = "casemate";
 	char *argv[32] = { name };
 	int argc = 1;
 	int status;
 	pid_t pid;
 
+	(void)snprintf(copy, sizeof(copy), "%s", line);
 	for (char *rest = copy; rest && *line != '\0';)
 		argv[argc++] = strsep(&rest, "|");
 	argv[argc] = NULL;
@@ -359,14 +360,14 @@ static void test_simple_options(void **state)
 	assert_true(is_json && is_quiet);
 	assert_string_equal(root, "/r");
 
-	strcpy(words[0], "--root=");
+	memcpy(words[0], "--root=", sizeof("--root="));
 	argv[0] = words[0];
 	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_E_INVALID);
 	assert_string_equal(e.msg, "option '--root=' needs a value");
-	strcpy(words[0], "-rx");
+	memcpy(words[0], "-rx", sizeof("-rx"));
 	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_OK);
 	assert_string_equal(root, "x");
-	strcpy(words[0], "-x");
+	memcpy(words[0], "-x", sizeof("-x"));
 	cm_error_clear(&e);
 	assert_int_equal(cm_cli_options(1, argv, options, &n, &e), CM_E_INVALID);
 	assert_string_equal(e.msg, "unknown option '-x'");

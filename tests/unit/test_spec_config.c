@@ -17,7 +17,7 @@ static char system_file[128];
 static void write_file(const char *name, const char *text)
 {
 	CM_AUTO_FREE char *path = cm_path_join(top, name);
-	FILE *f = fopen(path, "w");
+	FILE *f = fopen(path, "we");
 
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
@@ -48,7 +48,7 @@ static int set_up(void **state)
 	(void)state;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(variables); i++)
 		unsetenv(variables[i]);
-	strcpy(top, "/tmp/casemate-test-XXXXXX");
+	memcpy(top, "/tmp/casemate-test-XXXXXX", sizeof("/tmp/casemate-test-XXXXXX"));
 	if (!mkdtemp(top) || chdir(top) != 0)
 		return -1;
 	(void)snprintf(system_file, sizeof(system_file), "%s/etc.json", top);

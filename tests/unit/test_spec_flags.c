@@ -160,7 +160,7 @@ static void test_good_lines(void **state)
 			line[strlen(line) - 1] = '\0';
 		if (run_line(line, &dump, &err) != CM_OK)
 			fail_msg("'%s': %s", good[i].line, err.msg);
-		if (strcmp(dump, good[i].dump) != 0)
+		if (!dump || strcmp(dump, good[i].dump) != 0)
 			fail_msg("'%s': '%s', not '%s'", good[i].line, dump, good[i].dump);
 		assert_int_equal(err.code, 0);
 		free(line);
