@@ -198,22 +198,7 @@ int cm_cli_options(int argc, char **argv, const struct cm_cli_option *options, i
 
 int cm_cli_root(struct cm_cli *cli, const char *flag, char **ret, struct cm_error *err)
 {
-	CM_AUTO_LAYER struct cm_layer flags = { 0 };
-	struct cm_spec spec;
-	struct cm_merge m = { .spec = &spec };
-	int r = CM_OK;
-
-	if (flag)
-		r = cm_layer_add(&flags, CM_KEY_ROOT, flag, "--root", NULL, err);
-	if (r != CM_OK)
-		return r;
-	cm_spec_init(&spec);
-	r = cm_config_resolve(&cli->config, &flags, &m, err);
-	if (r == CM_OK)
-		*ret = cm_ptr_take(&spec.root);
-	cm_merge_clear(&m);
-	cm_spec_clear(&spec);
-	return r;
+	return cm_config_root(&cli->config, flag, ret, err);
 }
 
 static bool wants_help(const struct cm_command *command, int argc, char **argv)

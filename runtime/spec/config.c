@@ -481,6 +481,53 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 	return r;
 }
 
+/* The setting of the root that counts; its path is absolute, so no layer's base is needed. */
+static const struct cm_setting *find_root(const struct cm_config *config)
+{
+	const struct cm_layer *layers[] = {
+		&config->environment,
+		config->profile ? find_profile(&config->user, config->profile) : NULL,
+		config->profile ? find_profile(&config->system, config->profile) : NULL,
+		&config->user.keys,
+		&config->system.keys,
+	};
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(layers); i++) {
+		const struct cm_setting *found =
+			layers[i] ? cm_layer_find(layers[i], CM_KEY_ROOT) : NULL;
+
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+int cm_config_root(struct cm_config *config, const char *flag, char **ret, struct cm_error *err)
+{
+	const struct cm_caller caller = {
+		.cwd = config->cwd,
+		.home = config->home,
+		.env = &config->env,
+	};
+	CM_AUTO_LAYER struct cm_layer flags = { 0 };
+	const struct cm_setting *root;
+	struct cm_spec spec;
+	int r = cm_config_load_files(config, err);
+
+	if (r == CM_OK && flag)
+		r = cm_layer_add(&flags, CM_KEY_ROOT, flag, "--root", NULL, err);
+	if (r != CM_OK)
+		return r;
+	root = flag ? &flags.settings[0] : find_root(config);
+	cm_spec_init(&spec);
+	if (root)
+		r = cm_spec_apply(&spec, NULL, root, NULL, &caller, 0, err);
+	if (r == CM_OK)
+		*ret = cm_ptr_take(&spec.root);
+	cm_spec_clear(&spec);
+	return r;
+}
+
 int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err)
 {
 	/* no path of the file's is used, so nothing of the caller is needed */

@@ -55,6 +55,13 @@ int cm_config_load_files(struct cm_config *config, struct cm_error *err);
 int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, struct cm_merge *m,
 		      struct cm_error *err);
 /*
+ * The session root alone, for commands that make no session: flag (--root, may be NULL), else the
+ * environment, the profile, the files. Other keys are not looked at, so nothing that they say can
+ * keep a user from listing or removing sessions. *ret is NULL where nothing says; freed by the
+ * caller.
+ */
+int cm_config_root(struct cm_config *config, const char *flag, char **ret, struct cm_error *err);
+/*
  * Tighten by dir/.casemate.json, when there is one; dir is the work tree's top. Only a regular
  * file is read, and no symbolic link is followed, since the tree may be another's.
  */

@@ -206,6 +206,40 @@ static void test_roots(void **state)
 		       "write it in full, or from '~/'");
 }
 
+static void assert_root(const char *flag, const char *expected)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_config config;
+	CM_AUTO_FREE char *root = NULL;
+
+	assert_int_equal(cm_config_init(&config, &err), CM_OK);
+	config.system_file = system_file;
+	if (cm_config_root(&config, flag, &root, &err) != CM_OK)
+		fail_msg("%s", err.msg);
+	cm_config_clear(&config);
+	if (expected)
+		assert_string_equal(root, expected);
+	else
+		assert_null(root);
+}
+
+static void test_the_root_alone(void **state)
+{
+	(void)state;
+	assert_root(NULL, NULL);
+	/* contradicts itself, which is `run`'s business */
+	write_file("etc.json", "{\"setup\": \"x\", \"root\": \"/etc-root\"}");
+	assert_root(NULL, "/etc-root");
+	write_file(".config/casemate/config.json",
+		   "{\"root\": \"/user\", \"profiles\": {\"ci\": {\"root\": \"/ci\"}}}");
+	assert_root(NULL, "/user");
+	setenv("CASEMATE_PROFILE", "ci", 1);
+	assert_root(NULL, "/ci");
+	setenv("CASEMATE_ROOT", "/env", 1);
+	assert_root(NULL, "/env");
+	assert_root("/flag/", "/flag");
+}
+
 static void test_providers(void **state)
 {
 	(void)state;
@@ -443,6 +477,7 @@ int main(void)
 		TEST(test_profile_without_any),
 		TEST(test_where_the_users_file_is),
 		TEST(test_roots),
+		TEST(test_the_root_alone),
 		TEST(test_providers),
 		TEST(test_environment),
 		TEST(test_env_file_at_its_place),
