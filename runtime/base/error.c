@@ -14,15 +14,34 @@ static void format_into(char *to, size_t size, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
 /* Cut text must not pass for the whole message: the end of a path is often what matters. */
-static void format_into(char *to, size_t size, const char *fmt, va_list ap)
+static void mark_cut(char *to, size_t size)
 {
 	static const char dots[] = "...";
+
+	memcpy(to + size - sizeof(dots), dots, sizeof(dots));
+}
+
+static void format_into(char *to, size_t size, const char *fmt, va_list ap)
+{
 	int n = vsnprintf(to, size, fmt, ap);
 
 	if (n < 0)
 		to[0] = '\0';
 	else if ((size_t)n >= size)
-		memcpy(to + size - sizeof(dots), dots, sizeof(dots));
+		mark_cut(to, size);
+}
+
+/* Not snprintf: gcc's truncation warning for it differs between -O0 and -O2. */
+static void append(char *to, size_t size, const char *s)
+{
+	size_t used = strlen(to);
+	size_t len = strlen(s);
+	size_t room = size - 1 - used;
+
+	memcpy(to + used, s, len < room ? len : room);
+	to[used + (len < room ? len : room)] = '\0';
+	if (len > room)
+		mark_cut(to, size);
 }
 
 int cm_error_vset(struct cm_error *err, int code, int sys_errno, const char *fmt, va_list ap)
@@ -57,25 +76,14 @@ int cm_error_wrap(struct cm_error *err, const char *fmt, ...)
 	char msg[CM_ERROR_MSG_SIZE];
 	int saved = errno;
 	va_list ap;
-	size_t used;
-	size_t rest;
 
 	if (!err)
 		return CM_E_BUG;
 	va_start(ap, fmt);
 	format_into(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	used = strlen(msg);
-	/* not snprintf: gcc's truncation warning for it differs between -O0 and -O2 */
-	if (used + 2 < sizeof(msg)) {
-		memcpy(msg + used, ": ", 3);
-		used += 2;
-		rest = strlen(err->msg);
-		if (rest > sizeof(msg) - 1 - used)
-			rest = sizeof(msg) - 1 - used;
-		memcpy(msg + used, err->msg, rest);
-		msg[used + rest] = '\0';
-	}
+	append(msg, sizeof(msg), ": ");
+	append(msg, sizeof(msg), err->msg);
 	memcpy(err->msg, msg, strlen(msg) + 1);
 	/* wrapping a success is a mistake of ours and must not come out as one */
 	if (err->code == CM_OK)

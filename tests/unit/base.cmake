@@ -7,3 +7,7 @@ set_tests_properties(unit.base_static PROPERTIES LABELS unit TIMEOUT 60)
 # not among the programs that are installed
 set_target_properties(test_base_static PROPERTIES
 	RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+
+foreach(area buf error num)
+	cm_unit_test(base_${area} DEPS base)
+endforeach()
