@@ -181,6 +181,8 @@ static int tighten_to(struct cm_merge *m, const struct cm_setting *setting, cons
 int cm_merge_ceiling(struct cm_merge *m, const struct cm_layer *ceiling, bool is_repository,
 		     struct cm_error *err)
 {
+	struct cm_limits *limits = &m->spec->limits;
+	bool was_swap_set = limits->swap.is_set;
 	int r = CM_OK;
 
 	for (size_t i = 0; r == CM_OK && i < ceiling->n; i++) {
@@ -198,5 +200,8 @@ int cm_merge_ceiling(struct cm_merge *m, const struct cm_layer *ceiling, bool is
 				 cm_setting_origin(setting), info->name) != CM_OK)
 			r = cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	}
+	/* unnamed swap is none beside a memory limit; a ceiling of 1G must not make it 1G */
+	if (!was_swap_set && limits->memory.is_set)
+		limits->swap.value = 0;
 	return r;
 }
