@@ -28,7 +28,9 @@ static bool is_at_end(const struct reader *r)
 
 static char peek(const struct reader *r)
 {
-	return is_at_end(r) ? '\n' : *r->at;
+	if (is_at_end(r))
+		return '\n';
+	return *r->at;
 }
 
 static bool is_blank(char c)
@@ -38,7 +40,9 @@ static bool is_blank(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c - 'A' + 'a');
+	return c;
 }
 
 static bool is_name(char c)

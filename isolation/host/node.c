@@ -120,7 +120,8 @@ bool cm_join(char *buf, size_t size, const char *dir, const char *name)
 		return false;
 	memcpy(buf, dir, nd);
 	buf[nd] = '/';
-	memcpy(buf + nd + 1, name, nn + 1);
+	memcpy(buf + nd + 1, name, nn);
+	buf[nd + 1 + nn] = '\0';
 	return true;
 }
 

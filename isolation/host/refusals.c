@@ -190,7 +190,8 @@ int cm_refusals_read(const struct cm_host *host, const struct cm_strv *caller_en
 	all = cm_realloc(refusals.nodes.v, (n ? n : 1) * sizeof(*all));
 	if (!all)
 		goto nomem;
-	memcpy(all + refusals.nodes.n, selves.v, selves.n * sizeof(*all));
+	if (selves.n > 0)
+		memcpy(all + refusals.nodes.n, selves.v, selves.n * sizeof(*all));
 	free(selves.v);
 	refusals.n_trees = refusals.nodes.n;
 	refusals.nodes = (struct cm_nodes){ all, n };
@@ -281,7 +282,7 @@ int cm_refusals_check(const struct cm_refusals *refusals, const char *path, cons
 	const struct cm_node *node;
 	CM_AUTO_FD int dir = -1;
 	struct stat before;
-	struct stat st;
+	struct stat st = { 0 };
 	int r;
 
 	r = open_start(path, &st, &dir);

@@ -2,7 +2,6 @@
 /* The order of a plan, and its steps in words. */
 #include "isolation/plan/build.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,24 +101,16 @@ void cm_build_idmap(struct cm_build *build, struct cm_plan_op *op, const struct 
 	op->owner_gid = node->gid;
 }
 
-void cm_build_note(struct cm_build *build, const char *fmt, ...)
+void cm_build_note_hidden(struct cm_build *build, const char *path, const char *why)
 {
 	char *notes = build->summary->notes;
 	size_t size = sizeof(build->summary->notes);
 	size_t len = strlen(notes);
-	va_list ap;
-	int n;
+	int n = snprintf(notes + len, size - len, "'%s' is not shown: %s\n", path, why);
 
-	va_start(ap, fmt);
-	n = vsnprintf(notes + len, size - len, fmt, ap);
-	va_end(ap);
 	/* whole lines or nothing */
-	if (n < 0 || (size_t)n + 2 > size - len) {
+	if (n < 0 || (size_t)n >= size - len)
 		notes[len] = '\0';
-		return;
-	}
-	notes[len + (size_t)n] = '\n';
-	notes[len + (size_t)n + 1] = '\0';
 }
 
 static void set_tmpfs_bounds(struct cm_build *build)

@@ -73,8 +73,8 @@ void cm_build_file(struct cm_build *build, const char *target, const char *conte
 void cm_build_file_buf(struct cm_build *build, const char *target, struct cm_buf *buf);
 struct cm_plan_op *cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode,
 				  uint32_t flags);
-void cm_build_note(struct cm_build *build, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* A line of the summary's notes. */
+void cm_build_note_hidden(struct cm_build *build, const char *path, const char *why);
 /* As root the mount shows files of the node's owner as the agent's. */
 void cm_build_idmap(struct cm_build *build, struct cm_plan_op *op, const struct cm_node *node);
 

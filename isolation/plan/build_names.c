@@ -90,8 +90,10 @@ void cm_build_hostname(const struct cm_plan_request *req, char buf[65])
 			bool is_plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
 					(*p >= '0' && *p <= '9');
 
-			if (is_plain || n > 0)
-				buf[n++] = is_plain ? *p : '-';
+			if (is_plain)
+				buf[n++] = *p;
+			else if (n > 0)
+				buf[n++] = '-';
 		}
 		while (n > 0 && buf[n - 1] == '-')
 			n--;

@@ -41,7 +41,7 @@ static void build_tools(struct cm_build *build)
 		const char *why;
 
 		if (!cm_build_shows_tool(req, tool, &why)) {
-			cm_build_note(build, "'%s' is not shown: %s", tool->path, why);
+			cm_build_note_hidden(build, tool->path, why);
 			continue;
 		}
 		op = cm_build_bind_node(build, tool, tool->path, CM_OPF_READ_ONLY);
@@ -61,8 +61,7 @@ static void build_certificates(struct cm_build *build)
 			continue;
 		if (cm_text_has_prefix(node->path, "/etc/ssl/private/") ||
 		    !cm_build_can_read(build, node))
-			cm_build_note(build, "'%s' is not shown: it cannot be read by the agent",
-				      node->path);
+			cm_build_note_hidden(build, node->path, "it cannot be read by the agent");
 		else
 			(void)cm_build_bind_node(build, node, node->path, CM_OPF_READ_ONLY);
 	}

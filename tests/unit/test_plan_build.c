@@ -191,6 +191,7 @@ static void as_session(struct fixture *f)
 	for (size_t i = 0; i < 6; i++)
 		(void)snprintf(f->host.cgroup.v1_base[i], PATH_MAX, "/sys/fs/cgroup/%zu", i);
 	f->spec.limits.memory = (struct cm_limit){ 512ULL << 20, true, false };
+	f->spec.limits.swap = (struct cm_limit){ 64ULL << 20, true, false };
 	f->spec.limits.cpus = (struct cm_limit){ 1500, true, true };
 	f->spec.limits.pids = (struct cm_limit){ 64, true, false };
 	f->spec.limits.open_files = (struct cm_limit){ 1024, true, false };
@@ -456,6 +457,28 @@ static void test_groups_that_are_harmless(void **state)
 	fixture_clear(&f);
 }
 
+/* Notes that do not fit are left out as whole lines. */
+static void test_many_notes(void **state)
+{
+	static struct fixture f;
+	struct cm_plan_summary summary = { .level = "" };
+	CM_AUTO_BUF struct cm_buf flat;
+	char path[128];
+
+	(void)state;
+	cm_buf_init(&flat, MAX_TEXT);
+	fixture_init(&f);
+	for (unsigned int i = 0; i < 100; i++) {
+		CHECK_LEN(snprintf(path, sizeof(path), "/home/alice/app/tool%u/bin", i), path);
+		fix_node(&f.tree.tools, path, S_IFDIR | 0755, ALICE, NULL);
+	}
+	assert_int_equal(build(&f, &summary, &flat, NULL), CM_OK);
+	assert_true(strlen(summary.notes) > sizeof(summary.notes) - 128);
+	assert_true(strlen(summary.notes) < sizeof(summary.notes));
+	assert_int_equal(summary.notes[strlen(summary.notes) - 1], '\n');
+	fixture_clear(&f);
+}
+
 /* Same session, same machine-id; another session, another one. */
 static void test_machine_id(void **state)
 {
@@ -521,6 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_golden),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_groups_that_are_harmless),
+		cmocka_unit_test(test_many_notes),
 		cmocka_unit_test(test_machine_id),
 		cmocka_unit_test(test_no_memory),
 	};
