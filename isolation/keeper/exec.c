@@ -255,28 +255,3 @@ int cm_exec_clone(struct cm_exec_image *image, pid_t *ret_pid, int *ret_pidfd)
 	*ret_pidfd = pidfd;
 	return 0;
 }
-
-const char *cm_exec_step_name(enum cm_exec_step step)
-{
-	switch (step) {
-	case CM_EXEC_STEP_SESSION:
-		return "make a session";
-	case CM_EXEC_STEP_STDIO:
-		return "set up standard input and output";
-	case CM_EXEC_STEP_GROUP:
-		return "join its control group";
-	case CM_EXEC_STEP_MARK:
-		return "be marked";
-	case CM_EXEC_STEP_CWD:
-		return "enter the working directory";
-	case CM_EXEC_STEP_IDS:
-		return "change to its ids";
-	case CM_EXEC_STEP_CAPS:
-		return "drop capabilities";
-	case CM_EXEC_STEP_SECCOMP:
-		return "load the system-call filter";
-	case CM_EXEC_STEP_EXECVE:
-		return "be executed";
-	}
-	return "start";
-}

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "casemate/error.h"
+#include "isolation/keeper/proto.h"
 #include "isolation/mech/seccomp.h"
 #include "isolation/plan/plan.h"
 
@@ -45,21 +46,7 @@ struct cm_exec_image {
 	size_t stack_size;
 };
 
-/* What failed before execve could, in the report: step << 16 | errno. */
-enum cm_exec_step {
-	CM_EXEC_STEP_SESSION = 1,
-	CM_EXEC_STEP_STDIO,
-	CM_EXEC_STEP_GROUP,
-	CM_EXEC_STEP_MARK,
-	CM_EXEC_STEP_CWD,
-	CM_EXEC_STEP_IDS,
-	CM_EXEC_STEP_CAPS,
-	CM_EXEC_STEP_SECCOMP,
-	CM_EXEC_STEP_EXECVE,
-};
-
 /* The child's pid and a pidfd, or -errno. */
 int cm_exec_clone(struct cm_exec_image *image, pid_t *ret_pid, int *ret_pidfd);
-const char *cm_exec_step_name(enum cm_exec_step step);
 
 #endif

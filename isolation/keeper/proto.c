@@ -116,6 +116,9 @@ int cm_proto_recv(int sock, struct cm_msg *msg)
 
 	cm_msg_clear(msg);
 	n = cm_sock_recv(sock, buf, sizeof(buf), msg->fds, &n_fds);
+	/* the peer closed with requests of ours unread: told once, ahead of what it had sent */
+	if (n == -ECONNRESET)
+		n = cm_sock_recv(sock, buf, sizeof(buf), msg->fds, &n_fds);
 	if (n == 0)
 		return 0;
 	if (n < 0)
@@ -145,4 +148,29 @@ void cm_proto_error_of(const struct cm_msg *msg, struct cm_error *ret)
 	ret->hint[sizeof(ret->hint) - 1] = '\0';
 	if (ret->code >= 0 || ret->code < CM_E_MIN)
 		ret->code = CM_E_PROTOCOL;
+}
+
+const char *cm_exec_step_name(enum cm_exec_step step)
+{
+	switch (step) {
+	case CM_EXEC_STEP_SESSION:
+		return "make a session";
+	case CM_EXEC_STEP_STDIO:
+		return "set up standard input and output";
+	case CM_EXEC_STEP_GROUP:
+		return "join its control group";
+	case CM_EXEC_STEP_MARK:
+		return "be marked";
+	case CM_EXEC_STEP_CWD:
+		return "enter the working directory";
+	case CM_EXEC_STEP_IDS:
+		return "change to its ids";
+	case CM_EXEC_STEP_CAPS:
+		return "drop capabilities";
+	case CM_EXEC_STEP_SECCOMP:
+		return "load the system-call filter";
+	case CM_EXEC_STEP_EXECVE:
+		return "be executed";
+	}
+	return "start";
 }

@@ -92,9 +92,25 @@ enum cm_end_kind {
 	CM_END_MEMORY,
 	/* ended by a KILL or STOP request */
 	CM_END_KILLED,
-	/* the command could not be executed: errno in status, what failed (exec.h) in detail */
+	/* the command could not be executed: errno in status, enum cm_exec_step in detail */
 	CM_END_NOT_EXECUTED,
 };
+
+/* NOT_EXECUTED: what the command's process could not do. */
+enum cm_exec_step {
+	CM_EXEC_STEP_SESSION = 1,
+	CM_EXEC_STEP_STDIO,
+	CM_EXEC_STEP_GROUP,
+	CM_EXEC_STEP_MARK,
+	CM_EXEC_STEP_CWD,
+	CM_EXEC_STEP_IDS,
+	CM_EXEC_STEP_CAPS,
+	CM_EXEC_STEP_SECCOMP,
+	CM_EXEC_STEP_EXECVE,
+};
+
+/* "enter the working directory", ...: after "the command could not" */
+const char *cm_exec_step_name(enum cm_exec_step step);
 
 struct cm_rec_hello {
 	uint32_t version;

@@ -33,7 +33,8 @@ struct builder {
 	struct cm_mount_sources *sources;
 	struct cm_error *err;
 	int root_fd;
-	int proc_fd;
+	/* /proc/sys of the procfs that was mounted, below whatever is mounted over it later */
+	int sysctl_fd;
 	/* empty and unreadable: what masks show */
 	int empty_file_fd;
 	int empty_dir_fd;
@@ -362,9 +363,10 @@ static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char 
 
 static int run_proc(struct builder *b, const char *path)
 {
+	CM_AUTO_FD int proc_fd = -1;
 	int r = mount_fs_at(b, "proc", NULL,
 			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path,
-			    &b->proc_fd);
+			    &proc_fd);
 
 	if (r < 0 && b->err && b->err->sys_errno == EPERM) {
 		/* mount_too_revealing(): somebody masked the /proc that we see */
@@ -373,7 +375,10 @@ static int run_proc(struct builder *b, const char *path)
 				      "'casemate doctor' lists the flags that it needs");
 		return CM_E_LEVEL;
 	}
-	return r;
+	if (r < 0)
+		return r;
+	b->sysctl_fd = openat(proc_fd, "sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return b->sysctl_fd < 0 ? fail(b, "open", "/proc/sys") : CM_OK;
 }
 
 static int run_devpts(struct builder *b, const char *path)
@@ -529,17 +534,15 @@ static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const
 	return bind_fd(b, fd, fd, is_read_only, path);
 }
 
-/* Through the descriptor of the procfs that we made ourselves, so nothing can stand in for it. */
+/* Through a descriptor of the procfs that we mounted, so nothing can stand in for it. */
 static int run_sysctl(struct builder *b, const struct cm_plan_op *op, const char *name)
 {
-	char path[160];
 	int r;
 
-	if (b->proc_fd < 0)
-		return cm_error_set(b->err, CM_E_BUG, 0, "the plan sets '%s' before /proc is there",
+	if (b->sysctl_fd < 0)
+		return cm_error_set(b->err, CM_E_BUG, 0, "the plan sets '%s' without a /proc",
 				    name);
-	(void)snprintf(path, sizeof(path), "sys/%s", name);
-	r = cm_write_file_at(b->proc_fd, path, cm_plan_str(b->plan, op->content));
+	r = cm_write_file_at(b->sysctl_fd, name, cm_plan_str(b->plan, op->content));
 	if (r < 0) {
 		errno = -r;
 		return fail(b, "set the sysctl", name);
@@ -586,6 +589,28 @@ static int run_op(struct builder *b, uint32_t i)
 		break;
 	}
 	return cm_error_set(b->err, CM_E_BUG, 0, "unknown step in a checked plan");
+}
+
+/* Sysctls, or everything else; a step that may fail is left out when it does. */
+static int run_ops(struct builder *b, bool sysctls)
+{
+	struct cm_error ignored = CM_ERROR_INIT;
+	struct cm_error *err = b->err;
+	int r = CM_OK;
+
+	for (uint32_t i = 0; i < b->plan->header->n_ops && r == CM_OK; i++) {
+		const struct cm_plan_op *op = &b->plan->ops[i];
+		bool may_fail = (op->flags & CM_OPF_TRY) != 0;
+
+		if ((op->kind == CM_OP_SYSCTL) != sysctls)
+			continue;
+		b->err = may_fail ? &ignored : err;
+		r = run_op(b, i);
+		if (r < 0 && may_fail)
+			r = CM_OK;
+	}
+	b->err = err;
+	return r;
 }
 
 static int make_root(struct builder *b)
@@ -648,29 +673,22 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		.sources = sources,
 		.err = err,
 		.root_fd = -1,
-		.proc_fd = -1,
+		.sysctl_fd = -1,
 		.empty_file_fd = -1,
 		.empty_dir_fd = -1,
 		.builder_uid = geteuid(),
 	};
-	struct cm_error ignored = CM_ERROR_INIT;
 	int r = make_root(&b);
 
-	for (uint32_t i = 0; i < plan->header->n_ops && r == CM_OK; i++) {
-		bool may_fail = (plan->ops[i].flags & CM_OPF_TRY) != 0;
-
-		b.err = may_fail ? &ignored : err;
-		r = run_op(&b, i);
-		if (r < 0 && may_fail)
-			r = CM_OK;
-	}
-	b.err = err;
+	r = r == CM_OK ? run_ops(&b, false) : r;
+	/* last: a limit of no mount namespaces holds for the detached mounts above, too */
+	r = r == CM_OK ? run_ops(&b, true) : r;
 	if (r == CM_OK)
 		r = remove_staging(&b);
 	if (r == CM_OK)
 		r = pivot(&b);
 	cm_fd_close(&b.root_fd);
-	cm_fd_close(&b.proc_fd);
+	cm_fd_close(&b.sysctl_fd);
 	cm_fd_close(&b.empty_file_fd);
 	cm_fd_close(&b.empty_dir_fd);
 	return r;

@@ -164,7 +164,7 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	static const uint32_t bits[3] = { CM_EXECF_STDIN, CM_EXECF_STDOUT, CM_EXECF_STDERR };
 	struct cm_rec rec = { .type = CM_REC_EXEC, .id = ++jail->last_id };
 	struct cm_rec_exec *exec = &rec.body.exec;
-	CM_AUTO_BUF struct cm_buf blob;
+	CM_AUTO_BUF struct cm_buf blob = { 0 };
 	int fds[3];
 	unsigned int n_fds = 0;
 	int r;

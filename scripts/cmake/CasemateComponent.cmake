@@ -1,11 +1,10 @@
-# cm_component(NAME SOURCES ... [DEPS ...] [LINK ...])
+# cm_component(NAME SOURCES ... [DEPS ...] [LINK ...] [ARCHIVES ...])
 #
 # A component is built twice: cm_NAME for the tests and the dynamic helpers, and cm_NAME_st with
 # the libc of the static executables.  DEPS are other components (each flavour links its own),
-# LINK are libraries for the first flavour only; archives for the second are added by
-# cm_static_executable.  The DEPS are the layer diagram: tests/lint checks the include lines.
+# LINK are libraries for the first flavour, ARCHIVES for the second.  The DEPS are the layer diagram: tests/lint checks the include lines.
 function(cm_component name)
-	cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LINK" ${ARGN})
+	cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LINK;ARCHIVES" ${ARGN})
 	add_library(cm_${name} STATIC ${arg_SOURCES})
 	add_library(cm_${name}_st STATIC ${arg_SOURCES})
 	target_compile_options(cm_${name}_st PRIVATE ${CM_STATIC_COMPILE_OPTIONS})
@@ -15,6 +14,9 @@ function(cm_component name)
 	endforeach()
 	if(arg_LINK)
 		target_link_libraries(cm_${name} PUBLIC ${arg_LINK})
+	endif()
+	if(arg_ARCHIVES)
+		target_link_libraries(cm_${name}_st PUBLIC ${arg_ARCHIVES})
 	endif()
 endfunction()
 

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Local sessions: opening, the session's record, letting go. */
+#include "providers/local/local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/path.h"
+#include "runtime/base/sha256.h"
+
+/* how long another client may hold a session's lock (a checkout with setup takes its time) */
+#define LOCK_WAIT_MS (15LL * 60 * 1000)
+
+void cm_local_init(struct cm_local *l)
+{
+	memset(l, 0, sizeof(*l));
+	cm_spec_init(&l->spec);
+	cm_jail_init(&l->jail);
+	cm_buf_init(&l->plan_text, 4UL * 1024 * 1024);
+	l->store.state_fd = l->store.runtime_fd = l->store.slot_fd = -1;
+}
+
+void cm_local_note(struct cm_local *l, const char *text)
+{
+	if (l->events.note)
+		l->events.note(l->events.data, text);
+}
+
+void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us)
+{
+	if (l->events.phase)
+		l->events.phase(l->events.data, name, (uint64_t)(cm_clock_mono_us() - since_us));
+}
+
+static int read_refusals(struct cm_local *l, struct cm_error *err)
+{
+	CM_AUTO_STRV struct cm_strv dirs = { 0 };
+
+	if (cm_strv_add(&dirs, l->store.state) < 0 || cm_strv_add(&dirs, l->store.runtime) < 0 ||
+	    (l->store.cache && cm_strv_add(&dirs, l->store.cache) < 0) ||
+	    (l->store.root && cm_strv_add(&dirs, l->store.root) < 0))
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	return cm_refusals_read(&l->host, &l->config->env, &dirs, &l->refusals, err);
+}
+
+int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
+		  const struct cm_local_events *events, struct cm_error *err)
+{
+	int r = cm_spec_copy(&l->spec, spec);
+
+	if (r < 0)
+		return cm_error_set(err, r, 0, "no memory for the session");
+	l->config = config;
+	l->events = *events;
+	r = cm_host_read(&config->env, &l->host, err);
+	if (r == CM_OK)
+		r = cm_store_open(&config->env, spec->root, l->host.home, geteuid() == 0, &l->store,
+				  err);
+	if (r == CM_OK)
+		r = read_refusals(l, err);
+	return r;
+}
+
+char *cm_local_setup_digest(const struct cm_strv *setup)
+{
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+	char hex[CM_SHA256_HEX_SIZE];
+
+	if (setup->n == 0)
+		return cm_strdup("");
+	cm_buf_init(&text, 16UL * 1024 * 1024);
+	for (size_t i = 0; i < setup->n; i++) {
+		if (i > 0)
+			cm_buf_putc(&text, '\n');
+		cm_buf_puts(&text, setup->v[i]);
+	}
+	if (cm_buf_status(&text) != CM_OK)
+		return NULL;
+	cm_sha256_hex(text.data, text.len, hex);
+	return cm_asprintf("sha256:%s", hex);
+}
+
+/* "name" of ".../name", ".../name.git" and ".../name/.git" */
+static char *repository_name(const char *repo)
+{
+	CM_AUTO_FREE char *clean = cm_path_clean(repo);
+	const char *base;
+	size_t n;
+
+	if (!clean)
+		return NULL;
+	n = strlen(clean);
+	if (n > 5 && strcmp(clean + n - 5, "/.git") == 0)
+		clean[n - 5] = '\0';
+	base = cm_path_base(clean);
+	n = strlen(base);
+	if (n > 4 && strcmp(base + n - 4, ".git") == 0)
+		n -= 4;
+	if (n == 0 || base[0] == '/')
+		return cm_strdup("repository");
+	return cm_asprintf("%.*s", (int)n, base);
+}
+
+static int fill_record(struct cm_local *l, struct cm_session_record *record, const char *id,
+		       struct cm_error *err)
+{
+	const struct cm_spec *spec = &l->spec;
+
+	record->id = cm_strdup(id);
+	record->root = cm_strdup(l->store.root);
+	record->is_temporary = l->is_temporary;
+	record->created_ms = cm_clock_real_ms();
+	record->workspace_kind = spec->workspace_kind;
+	record->workspace = cm_strdup(spec->workspace);
+	record->is_workspace_read_only = spec->is_workspace_read_only;
+	record->repo = cm_strdup(spec->repo);
+	record->ref = cm_strdup(spec->ref);
+	record->network = spec->network;
+	record->rootfs = cm_strdup(spec->rootfs);
+	record->user = spec->user;
+	record->git = spec->git;
+	record->settings_json = cm_local_settings(spec);
+	record->setup_digest = cm_local_setup_digest(&spec->setup);
+	if (spec->repo) {
+		CM_AUTO_FREE char *name = repository_name(spec->repo);
+
+		record->checkout = name ? cm_asprintf("%s/%s/%s", l->store.root, id, name) : NULL;
+	}
+	if (!record->id || !record->root || !record->setup_digest || !record->settings_json ||
+	    (spec->repo && !record->checkout))
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	return CM_OK;
+}
+
+static int create(struct cm_local *l, const char *id, struct cm_error *err)
+{
+	const struct cm_slot_space space = { CM_ID_SLOT_BASE, CM_ID_SLOT_SIZE, CM_ID_SLOTS };
+	struct cm_session_record record;
+	int r;
+
+	cm_session_record_init(&record);
+	r = fill_record(l, &record, id, err);
+	if (r == CM_OK && l->host.is_root) {
+		r = cm_store_slot_claim(&l->store, id, &space, &record.slot, err);
+		if (r == CM_OK)
+			record.agent_id =
+				CM_ID_SLOT_BASE + record.slot * CM_ID_SLOT_SIZE + CM_ID_AGENT;
+	}
+	if (r == CM_OK) {
+		r = cm_store_session_create(&l->store, &record, &l->session, err);
+		if (r < 0 && record.slot != CM_SLOT_NONE)
+			cm_store_slot_release(&l->store, record.slot, id);
+	}
+	if (r == CM_OK)
+		l->has_session = l->is_new = true;
+	cm_session_record_clear(&record);
+	return r;
+}
+
+int cm_local_session(struct cm_local *l, struct cm_error *err)
+{
+	char id[64];
+	int r;
+
+	if (!l->spec.session_id) {
+		l->is_temporary = true;
+		l->is_kept = l->spec.is_kept;
+		(void)cm_store_collect(&l->store, NULL, NULL, NULL);
+		cm_store_new_id(id, sizeof(id));
+		return create(l, id, err);
+	}
+	r = cm_store_session_open(&l->store, l->spec.session_id, true,
+				  cm_clock_mono_ms() + LOCK_WAIT_MS, &l->session, err);
+	if (r == CM_E_NOT_FOUND) {
+		r = create(l, l->spec.session_id, err);
+		if (r != CM_E_EXISTS)
+			return r;
+		/* somebody else was quicker: it is an existing one */
+		r = cm_store_session_open(&l->store, l->spec.session_id, true,
+					  cm_clock_mono_ms() + LOCK_WAIT_MS, &l->session, err);
+	}
+	if (r < 0)
+		return r;
+	l->has_session = true;
+	l->is_running = cm_store_keeper_alive(&l->session);
+	return cm_local_adopt(l, err);
+}
+
+const char *cm_local_cwd(const struct cm_local *l)
+{
+	return l->workspace.cwd ? l->workspace.cwd : "/";
+}
+
+bool cm_local_needs_setup(const struct cm_local *l)
+{
+	return l->spec.setup.n > 0 && l->session.record.setup_state == CM_SETUP_NONE;
+}
+
+int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, struct cm_error *err)
+{
+	struct cm_session_record *record = &l->session.record;
+
+	record->setup_state = has_failed ? CM_SETUP_FAILED : CM_SETUP_DONE;
+	record->setup_exit = exit_status;
+	record->setup_ms = cm_clock_real_ms();
+	if (l->is_temporary && !l->is_kept)
+		return CM_OK;
+	/* what was promised to run once must not run again after a crash */
+	return cm_store_session_save(&l->session, true, err);
+}
+
+/* A temporary session's directory goes with it; its slot too. */
+static void remove_session(struct cm_local *l)
+{
+	struct cm_error ignored = CM_ERROR_INIT;
+
+	(void)cm_store_session_remove(&l->store, &l->session, l->is_temporary || l->is_new,
+				      &ignored);
+	if (ignored.code != 0)
+		cm_local_note(l, ignored.msg);
+}
+
+void cm_local_close(struct cm_local *l)
+{
+	/* first the jail, then what it used */
+	cm_jail_close(&l->jail);
+	if (l->has_session && ((l->is_temporary && !l->is_kept) || l->is_new))
+		remove_session(l);
+	if (l->has_session)
+		cm_store_session_close(&l->session);
+	cm_store_close(&l->store);
+	cm_workspace_facts_clear(&l->workspace);
+	cm_refusals_clear(&l->refusals);
+	cm_host_clear(&l->host);
+	cm_buf_clear(&l->plan_text);
+	cm_strv_clear(&l->env);
+	cm_spec_clear(&l->spec);
+	cm_local_init(l);
+}
+
+int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
+		  struct cm_error *err)
+{
+	struct cm_jail jail;
+	int r;
+
+	(void)store;
+	cm_jail_init(&jail);
+	while (cm_store_keeper_alive(s)) {
+		r = cm_jail_connect(&jail, s->socket_path, s->record.id, deadline_ms, err);
+		if (r == CM_OK) {
+			r = cm_jail_stop(&jail, deadline_ms, err);
+			cm_jail_close(&jail);
+			if (r < 0)
+				return r;
+		}
+		if (cm_clock_mono_ms() >= deadline_ms)
+			return cm_error_set(err, CM_E_TIMEOUT, 0, "session '%s' does not stop",
+					    s->record.id);
+		/* between the answer and the release of its lock, or not listening yet */
+		(void)usleep(2000);
+	}
+	return CM_OK;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Local sessions: from a spec to a jail that takes commands.
+ *
+ *	cm_local_open     host facts, directories, what may not be mounted
+ *	cm_local_session  finds or makes the session; its lock is held
+ *	cm_local_checkout the repository, when the session has one and it is not there yet
+ *	cm_local_start    plan and jail (or connects to the one that runs)
+ *	cm_local_close    lets go; a temporary session leaves nothing behind
+ *
+ * A struct cm_local belongs to one thread. No signal dispositions are changed, nothing is logged:
+ * what people may want to read goes through `note` and `phase`.
+ */
+#ifndef CM_PROVIDERS_LOCAL_LOCAL_H
+#define CM_PROVIDERS_LOCAL_LOCAL_H
+
+#include "casemate/error.h"
+#include "isolation/host/facts.h"
+#include "isolation/plan/build.h"
+#include "providers/local/jail.h"
+#include "runtime/spec/config.h"
+#include "runtime/spec/spec.h"
+#include "runtime/store/store.h"
+
+struct cm_local_events {
+	/* one line for people */
+	void (*note)(void *data, const char *text);
+	/* a phase of the start has ended: "checkout", "setup 1/2", "jail" */
+	void (*phase)(void *data, const char *name, uint64_t duration_us);
+	void *data;
+};
+
+struct cm_local {
+	/* own copy, completed from the session's record */
+	struct cm_spec spec;
+	const struct cm_config *config;
+	struct cm_local_events events;
+
+	struct cm_host host;
+	struct cm_store store;
+	struct cm_refusals refusals;
+
+	struct cm_store_session session;
+	bool has_session;
+	/* made by this call, and not finished yet: taken away again when something fails */
+	bool is_new;
+	bool is_temporary;
+	/* runs already: somebody else's start, or an earlier one of ours */
+	bool is_running;
+	/* keep a temporary session's files and state */
+	bool is_kept;
+
+	struct cm_workspace_facts workspace;
+	struct cm_plan_summary summary;
+	/* printed plan of the start */
+	struct cm_buf plan_text;
+	struct cm_jail jail;
+	/* of each command */
+	struct cm_strv env;
+};
+
+/* Zeroes; then cm_local_close is always right. */
+void cm_local_init(struct cm_local *l);
+int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
+		  const struct cm_local_events *events, struct cm_error *err);
+int cm_local_session(struct cm_local *l, struct cm_error *err);
+int cm_local_checkout(struct cm_local *l, struct cm_error *err);
+/*
+ * Returns as soon as the jail is being made: commands may be asked for at once, and the first
+ * answer on the jail's socket says whether it stands.
+ */
+int cm_local_start(struct cm_local *l, struct cm_error *err);
+/* After the jail stands: the session's record says so, and its lock is let go. */
+int cm_local_started(struct cm_local *l, struct cm_error *err);
+void cm_local_close(struct cm_local *l);
+
+/* Where a command starts, inside. Borrowed. */
+const char *cm_local_cwd(const struct cm_local *l);
+/* The setup commands' record (sha256:<hex>), and whether they have to run now. */
+bool cm_local_needs_setup(const struct cm_local *l);
+int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, struct cm_error *err);
+/* Where the marker is written, inside; NULL without a checkout. */
+const char *cm_local_marker_dir(const struct cm_local *l);
+
+/* Stop a session that runs; CM_OK when it does not. */
+int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
+		  struct cm_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared between the files of the local provider. */
+#ifndef CM_PROVIDERS_LOCAL_LOCAL_INTERNAL_H
+#define CM_PROVIDERS_LOCAL_LOCAL_INTERNAL_H
+
+#include "providers/local/local.h"
+
+void cm_local_note(struct cm_local *l, const char *text);
+/* A phase that began at since_us (CLOCK_MONOTONIC) has ended. */
+void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
+
+/* "sha256:<hex>" of the commands joined by newlines, "" for none; NULL when out of memory. */
+char *cm_local_setup_digest(const struct cm_strv *setup);
+
+/* adopt.c: the settings of a session that exists */
+/* Canonical JSON of the limits that were named; NULL when out of memory. */
+char *cm_local_settings(const struct cm_spec *spec);
+/* Refuse options that contradict the session, then take its settings over into the spec. */
+int cm_local_adopt(struct cm_local *l, struct cm_error *err);
+
+/* plan.c */
+struct cm_local_plan {
+	/* added to the planner's steps: host path mounted at target (a file: read-only) */
+	const char *extra_source;
+	const char *extra_target;
+	bool is_extra_file;
+};
+/*
+ * Facts and plan for spec with the workspace in l->workspace (filled here from dir); the flat form
+ * goes to out. is_temporary: the jail ends with its client.
+ */
+int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const char *dir,
+		       bool is_temporary, const struct cm_local_plan *extra, struct cm_buf *out,
+		       struct cm_error *err);
+
+#endif

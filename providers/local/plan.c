@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a session to its plan: facts gathered, refusals checked, the planner called. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/fd.h"
+
+struct facts {
+	struct cm_tree_facts tree;
+	struct cm_git_identity git;
+	struct cm_nodes volumes;
+};
+
+static void clear_facts(struct facts *facts)
+{
+	cm_tree_facts_clear(&facts->tree);
+	cm_strv_clear(&facts->git.settings);
+	cm_nodes_clear(&facts->volumes);
+}
+
+static int read_volumes(struct cm_local *l, const struct cm_spec *spec, struct cm_nodes *volumes,
+			struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (spec->n_volumes == 0)
+		return CM_OK;
+	volumes->v = cm_calloc(spec->n_volumes, sizeof(*volumes->v));
+	if (!volumes->v)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the volumes");
+	for (size_t i = 0; i < spec->n_volumes && r == CM_OK; i++) {
+		r = cm_node_read(spec->volumes[i].src, &volumes->v[i], err);
+		if (r < 0)
+			break;
+		volumes->n++;
+		r = cm_refusals_check(&l->refusals, volumes->v[i].path, "a volume", NULL, err);
+	}
+	return r;
+}
+
+static int read_facts(struct cm_local *l, const struct cm_spec *spec, struct facts *facts,
+		      struct cm_error *err)
+{
+	int r = read_volumes(l, spec, &facts->volumes, err);
+
+	if (r == CM_OK)
+		r = cm_tree_facts_read(&l->host, spec->rootfs, &l->config->env, &facts->tree, err);
+	if (r == CM_OK)
+		r = cm_git_identity_read(&l->host, &l->config->env, &facts->git, err);
+	for (size_t i = 0; r == CM_OK && i < facts->tree.notes.n && l->spec.is_verbose; i++)
+		cm_local_note(l, facts->tree.notes.v[i]);
+	return r;
+}
+
+static int read_workspace(struct cm_local *l, const struct cm_spec *spec, const char *dir,
+			  struct cm_error *err)
+{
+	const char *cwd = l->config->cwd;
+	int r;
+
+	cm_workspace_facts_clear(&l->workspace);
+	r = cm_workspace_facts_read(spec, dir, cwd, &l->workspace, err);
+	if (r < 0 || !l->workspace.path)
+		return r;
+	return cm_refusals_check(&l->refusals, l->workspace.path, "a workspace",
+				 l->session.session_dir, err);
+}
+
+static void add_extra(struct cm_plan_builder *b, const struct cm_local_plan *extra)
+{
+	struct cm_plan_op *op;
+
+	if (!extra || !extra->extra_source)
+		return;
+	op = cm_plan_builder_op(b, CM_OP_BIND);
+	op->source = cm_plan_builder_str(b, extra->extra_source);
+	op->target = cm_plan_builder_str(b, extra->extra_target);
+	op->flags = extra->is_extra_file ? CM_OPF_FILE | CM_OPF_READ_ONLY : CM_OPF_WRITABLE;
+}
+
+static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
+			 const struct facts *facts, bool is_temporary, struct cm_plan_request *req,
+			 char **own_home, char **own_tmp)
+{
+	const struct cm_session_record *record = &l->session.record;
+
+	memset(req, 0, sizeof(*req));
+	req->spec = spec;
+	req->host = &l->host;
+	req->tree = &facts->tree;
+	req->workspace = &l->workspace;
+	req->git = &facts->git;
+	req->volumes = &facts->volumes;
+	req->session_id = record->id;
+	req->is_temporary = is_temporary;
+	if (record->slot != CM_SLOT_NONE)
+		req->slot_base = CM_ID_SLOT_BASE + record->slot * CM_ID_SLOT_SIZE;
+	req->generation = record->generation;
+	if (is_temporary)
+		return;
+	*own_home = cm_asprintf("%s/home", l->session.dir);
+	*own_tmp = cm_asprintf("%s/tmp", l->session.dir);
+	req->home_dir = *own_home;
+	req->tmp_dir = *own_tmp;
+	req->socket_path = l->session.socket_path;
+	req->state_dir = l->session.dir;
+}
+
+static void tell_notes(struct cm_local *l)
+{
+	char *save = NULL;
+
+	for (char *line = strtok_r(l->summary.notes, "\n", &save); line && l->spec.is_verbose;
+	     line = strtok_r(NULL, "\n", &save))
+		cm_local_note(l, line);
+}
+
+int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const char *dir,
+		       bool is_temporary, const struct cm_local_plan *extra, struct cm_buf *out,
+		       struct cm_error *err)
+{
+	/* half a page of steps and more: not for the stack */
+	CM_AUTO_FREE struct cm_plan_builder *b = cm_malloc(sizeof(*b));
+	CM_AUTO_FREE char *home = NULL;
+	CM_AUTO_FREE char *tmp = NULL;
+	struct facts facts = { 0 };
+	struct cm_plan_request req;
+	struct cm_plan plan;
+	int r;
+
+	if (!b)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
+	r = read_workspace(l, spec, dir, err);
+	if (r == CM_OK)
+		r = read_facts(l, spec, &facts, err);
+	if (r == CM_OK) {
+		fill_request(l, spec, &facts, is_temporary, &req, &home, &tmp);
+		cm_plan_builder_init(b);
+		r = cm_plan_build(&req, b, &l->summary, err);
+		if (r == CM_OK) {
+			add_extra(b, extra);
+			r = cm_plan_builder_finish(b, out, err);
+		}
+		cm_plan_builder_clear(b);
+	}
+	if (r == CM_OK) {
+		cm_strv_clear(&l->env);
+		r = cm_env_build(&req, &l->config->env, &l->env, err);
+	}
+	if (r == CM_OK)
+		tell_notes(l);
+	if (r == CM_OK && !is_temporary &&
+	    cm_plan_check(out->data, out->len, &plan, NULL) == CM_OK) {
+		cm_buf_clear(&l->plan_text);
+		cm_plan_print(&plan, &l->plan_text);
+	}
+	clear_facts(&facts);
+	return r;
+}

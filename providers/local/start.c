@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail of a session: started, or found running. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json_write.h"
+
+#define CONNECT_WAIT_MS 10000
+#define MARKER_DIR "/.mastra-sandbox"
+
+/* The tree that the command works in, as the workspace facts want it; NULL: what the caller is in. */
+static const char *work_dir(const struct cm_local *l)
+{
+	switch (l->spec.workspace_kind) {
+	case CM_WORKSPACE_REPO:
+		return l->session.record.checkout;
+	case CM_WORKSPACE_DIR:
+		return l->spec.workspace;
+	case CM_WORKSPACE_NONE:
+		return l->session.session_dir;
+	case CM_WORKSPACE_DEFAULT:
+		break;
+	}
+	return l->spec.session_id ? l->session.session_dir : NULL;
+}
+
+static bool needs_session_dir(const struct cm_local *l)
+{
+	return work_dir(l) == l->session.session_dir || l->spec.workspace_kind == CM_WORKSPACE_REPO;
+}
+
+/* Beside the checkout, so that what looks for Mastra's marker finds it where it always was. */
+static int make_marker_dir(const struct cm_local *l, const char *path, struct cm_error *err)
+{
+	uint32_t owner = l->session.record.agent_id;
+
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make '%s'", path);
+	if (owner != 0 && lchown(path, owner, owner) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot give away '%s'", path);
+	return CM_OK;
+}
+
+static int connect_running(struct cm_local *l, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf unused = { 0 };
+	int64_t deadline = cm_clock_mono_ms() + CONNECT_WAIT_MS;
+	int r;
+
+	/* facts and environment as a start would have them; the plan is the running jail's */
+	cm_buf_init(&unused, 16UL * 1024 * 1024);
+	r = cm_local_plan_make(l, &l->spec, work_dir(l), false, NULL, &unused, err);
+	if (r < 0)
+		return r;
+	return cm_jail_connect(&l->jail, l->session.socket_path, l->session.record.id, deadline,
+			       err);
+}
+
+int cm_local_start(struct cm_local *l, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	CM_AUTO_FREE char *marker = NULL;
+	struct cm_local_plan extra = { 0 };
+	const char *scope = NULL;
+	int r = CM_OK;
+
+	if (l->is_running)
+		return connect_running(l, err);
+	if (needs_session_dir(l))
+		r = cm_store_session_dir_make(&l->store, &l->session, err);
+	if (r == CM_OK && l->spec.workspace_kind == CM_WORKSPACE_REPO) {
+		marker = cm_asprintf("%s" MARKER_DIR, l->session.session_dir);
+		if (!marker)
+			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+		r = make_marker_dir(l, marker, err);
+		extra.extra_source = extra.extra_target = marker;
+	}
+	if (r < 0)
+		return r;
+	l->session.record.generation++;
+	cm_buf_init(&plan, 16UL * 1024 * 1024);
+	r = cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
+	if (r < 0)
+		return r;
+	if (l->host.cgroup.needs_scope && l->summary.cgroup_controllers != 0)
+		scope = l->session.record.id;
+	return cm_jail_spawn(&l->jail, plan.data, plan.len, l->is_temporary, scope, err);
+}
+
+const char *cm_local_marker_dir(const struct cm_local *l)
+{
+	return l->spec.workspace_kind == CM_WORKSPACE_REPO ? l->session.session_dir : NULL;
+}
+
+/* For each limit what enforces it, as `inspect` shows it. */
+static char *enforced_text(const struct cm_local *l)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} groups[] = {
+		{ "memory", CM_CG_MEMORY }, { "swap", CM_CG_SWAP },	{ "pids", CM_CG_PIDS },
+		{ "cpus", CM_CG_CPU },	    { "cpuset", CM_CG_CPUSET },
+	};
+	const struct cm_rec_up *up = &l->jail.up;
+	const char *kind = (up->flags & CM_UPF_CGROUP_V2) != 0 ? "cgroup v2" : "cgroup v1";
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	struct cm_json_writer w;
+
+	cm_buf_init(&out, 4096);
+	cm_jw_init(&w, &out, false);
+	cm_jw_object(&w);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(groups); i++)
+		cm_jw_kstring(&w, groups[i].name,
+			      (up->enforced & groups[i].bit) != 0 ? kind : "not limited");
+	cm_jw_kstring(&w, "openFiles", "rlimit");
+	cm_jw_end_object(&w);
+	return cm_buf_take(&out);
+}
+
+int cm_local_started(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_session_record *record = &l->session.record;
+	int r = CM_OK;
+
+	l->is_new = false;
+	if (l->is_temporary && !l->is_kept)
+		return CM_OK;
+	if (!l->is_running) {
+		free(record->level);
+		free(record->enforced_json);
+		record->level = cm_strdup(l->summary.level);
+		record->enforced_json = enforced_text(l);
+		if (l->plan_text.len > 0)
+			(void)cm_replace_file_at(l->session.dir_fd, CM_STORE_PLAN_TEXT,
+						 l->plan_text.data, l->plan_text.len, 0600, false);
+		r = cm_store_session_save(&l->session, false, err);
+	}
+	/* commands of others may start now; a temporary session's lock is its sign of life */
+	if (!l->is_temporary)
+		cm_fd_close(&l->session.lock_fd);
+	return r;
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Relaying a command's streams, signals and end.
+ *
+ * Theory of operation. One poll loop. A stream is read only while its destination can take more,
+ * so a reader that is slow costs no memory and the command feels it; writes are of at most
+ * PIPE_BUF bytes after poll said that they fit, so a stuck reader never keeps a signal from being
+ * seen. When the command has ended, what is left in the pipes is passed on: until end of file
+ * where the session ended with it, else for a bounded time, since grandchildren may hold them.
+ *
+ * The first of INT, TERM, HUP, QUIT goes to the command's group, and after two seconds its whole
+ * tree is killed; the second kills at once.
+ */
+#include "runtime/cli/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/cli/terminal.h"
+
+#define GRACE_MS 2000
+#define DRAIN_MS 100
+/* a jail that was killed is gone in milliseconds; this only guards against never */
+#define LAST_DRAIN_MS 10000
+#define CHUNK 65536
+
+enum slot {
+	SLOT_JAIL,
+	SLOT_SIGNAL,
+	SLOT_OUT,
+	SLOT_ERR,
+	SLOT_STDIN,
+	SLOT_STDOUT,
+	SLOT_STDERR,
+	SLOT_IN,
+	SLOT_COUNT
+};
+
+struct loop {
+	struct cm_relay *relay;
+	int signal_fd;
+	struct pollfd p[SLOT_COUNT];
+	/* read from the caller, not yet taken by the command */
+	char in_chunk[CHUNK];
+	size_t in_len;
+	size_t in_at;
+	int64_t kill_at_ms;
+	int64_t drain_until_ms;
+	int result;
+};
+
+static void relayed_signals(sigset_t *mask)
+{
+	(void)sigemptyset(mask);
+	(void)sigaddset(mask, SIGINT);
+	(void)sigaddset(mask, SIGTERM);
+	(void)sigaddset(mask, SIGHUP);
+	(void)sigaddset(mask, SIGQUIT);
+	(void)sigaddset(mask, SIGWINCH);
+	(void)sigaddset(mask, SIGTSTP);
+	(void)sigaddset(mask, SIGCONT);
+	(void)sigaddset(mask, SIGPIPE);
+}
+
+int cm_relay_block_signals(struct cm_error *err)
+{
+	sigset_t mask;
+
+	relayed_signals(&mask);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot block signals");
+	return CM_OK;
+}
+
+static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	*near = is_input ? pair[1] : pair[0];
+	*far = is_input ? pair[0] : pair[1];
+	/* ours alone: nothing else has this description */
+	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
+	return CM_OK;
+}
+
+static bool stdin_is_useful(void)
+{
+	struct stat st;
+	struct stat null;
+
+	if (fstat(STDIN_FILENO, &st) < 0)
+		return false;
+	return !(S_ISCHR(st.st_mode) && stat("/dev/null", &null) == 0 &&
+		 st.st_rdev == null.st_rdev);
+}
+
+int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	relay->in_fd = relay->out_fd = relay->err_fd = relay->pty_fd = -1;
+	relay->far[0] = relay->far[1] = relay->far[2] = -1;
+	relay->wants_tty = wants_tty;
+	cm_buf_init(&relay->out, CM_RELAY_CAPTURE_MAX);
+	cm_buf_init(&relay->err, CM_RELAY_CAPTURE_MAX);
+	if (wants_tty)
+		return CM_OK;
+	if (with_stdin && stdin_is_useful())
+		r = make_pipe(&relay->in_fd, &relay->far[0], true, err);
+	if (r == CM_OK)
+		r = make_pipe(&relay->out_fd, &relay->far[1], false, err);
+	if (r == CM_OK)
+		r = make_pipe(&relay->err_fd, &relay->far[2], false, err);
+	return r;
+}
+
+void cm_relay_close(struct cm_relay *relay)
+{
+	cm_fd_close(&relay->in_fd);
+	cm_fd_close(&relay->out_fd);
+	cm_fd_close(&relay->err_fd);
+	cm_fd_close(&relay->pty_fd);
+	for (int i = 0; i < 3; i++)
+		cm_fd_close(&relay->far[i]);
+	cm_buf_clear(&relay->out);
+	cm_buf_clear(&relay->err);
+}
+
+static void kill_command(struct loop *loop, uint64_t grace_ms)
+{
+	(void)cm_jail_kill(loop->relay->jail, loop->relay->id, grace_ms);
+	loop->kill_at_ms = 0;
+}
+
+static void on_end_signal(struct loop *loop, int sig)
+{
+	struct cm_relay *relay = loop->relay;
+
+	if (relay->signal != 0) {
+		kill_command(loop, 0);
+		return;
+	}
+	relay->signal = sig;
+	(void)cm_jail_signal(relay->jail, relay->id, sig);
+	loop->kill_at_ms = cm_clock_mono_ms() + GRACE_MS;
+}
+
+static void on_stop_signal(void)
+{
+	/* as the shell that has us in the foreground expects it */
+	cm_terminal_restore();
+	(void)kill(getpid(), SIGSTOP);
+}
+
+static void on_resize(const struct cm_relay *relay)
+{
+	struct winsize size = { 0 };
+
+	if (relay->pty_fd < 0)
+		return;
+	cm_terminal_size(&size.ws_row, &size.ws_col);
+	if (size.ws_row != 0)
+		(void)ioctl(relay->pty_fd, TIOCSWINSZ, &size);
+}
+
+static void take_signals(struct loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGWINCH:
+			on_resize(loop->relay);
+			break;
+		case SIGTSTP:
+			on_stop_signal();
+			break;
+		case SIGCONT:
+			if (loop->relay->pty_fd >= 0) {
+				cm_terminal_raw();
+				on_resize(loop->relay);
+			}
+			break;
+		case SIGPIPE:
+			break;
+		default:
+			on_end_signal(loop, (int)info.ssi_signo);
+			break;
+		}
+	}
+}
+
+static void on_started(struct loop *loop, struct cm_msg *msg)
+{
+	struct cm_relay *relay = loop->relay;
+
+	relay->has_started = true;
+	if (!relay->wants_tty || msg->n_fds != 1)
+		return;
+	relay->pty_fd = cm_fd_take(&msg->fds[0]);
+	(void)fcntl(relay->pty_fd, F_SETFL, O_NONBLOCK);
+	cm_terminal_raw();
+	on_resize(relay);
+}
+
+static void take_message(struct loop *loop, struct cm_error *err)
+{
+	struct cm_relay *relay = loop->relay;
+	struct cm_msg msg;
+	int r;
+
+	cm_msg_init(&msg);
+	r = cm_proto_recv(relay->jail->sock, &msg);
+	if (r != 1) {
+		if (!relay->has_ended)
+			loop->result = cm_error_set(err, CM_E_ISOLATION, 0,
+						    "the session ended unexpectedly");
+		loop->p[SLOT_JAIL].fd = -1;
+	} else if (msg.rec.type == CM_REC_FAILED ||
+		   (msg.rec.type == CM_REC_REFUSED && msg.rec.id == relay->id)) {
+		cm_proto_error_of(&msg, err);
+		loop->result = err ? err->code : CM_E_ISOLATION;
+	} else if (msg.rec.type == CM_REC_STARTED && msg.rec.id == relay->id) {
+		on_started(loop, &msg);
+	} else if (msg.rec.type == CM_REC_END && msg.rec.id == relay->id) {
+		relay->end = msg.rec.body.end;
+		relay->has_ended = true;
+		loop->drain_until_ms =
+			cm_clock_mono_ms() + (relay->is_last ? LAST_DRAIN_MS : DRAIN_MS);
+		if (relay->is_last)
+			loop->p[SLOT_JAIL].fd = -1;
+	}
+	cm_msg_clear(&msg);
+}
+
+static void count_output(struct loop *loop, size_t n)
+{
+	struct cm_relay *relay = loop->relay;
+
+	relay->output_seen += n;
+	if (relay->is_over_output || relay->output_seen <= relay->output_max)
+		return;
+	relay->is_over_output = true;
+	kill_command(loop, GRACE_MS);
+}
+
+/* A reader that has gone away: as with any pipeline, the command gets SIGPIPE at its next write. */
+static void close_stream(int *fd)
+{
+	cm_fd_close(fd);
+}
+
+/*
+ * From the command to the caller. Splice where both ends can; the caller's descriptor is never
+ * changed. is_direct: the destination is a regular file, which poll cannot say anything about.
+ */
+static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *capture)
+{
+	static char chunk[CHUNK];
+	struct cm_relay *relay = loop->relay;
+	size_t room = capture ? sizeof(chunk) : PIPE_BUF;
+	ssize_t n;
+
+	if (!capture && !relay->wants_tty && relay->output_max == UINT64_MAX) {
+		n = splice(*from, NULL, to, NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		if (n > 0) {
+			relay->output_seen += (size_t)n;
+			return;
+		}
+		if (n == 0 || errno == EPIPE) {
+			close_stream(from);
+			return;
+		}
+		if (errno == EAGAIN || errno == EINTR)
+			return;
+		/* EINVAL: a terminal, or a file opened for appending */
+	}
+	n = read(*from, chunk, room);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	/* EIO: the last holder of the terminal has closed it */
+	if (n <= 0) {
+		close_stream(from);
+		return;
+	}
+	count_output(loop, (size_t)n);
+	if (relay->is_over_output)
+		return;
+	if (capture)
+		cm_buf_append(capture, chunk, (size_t)n);
+	else if (cm_write_all(to, chunk, (size_t)n) < 0)
+		close_stream(from);
+}
+
+static int in_destination(const struct cm_relay *relay)
+{
+	return relay->wants_tty ? relay->pty_fd : relay->in_fd;
+}
+
+static void read_in(struct loop *loop)
+{
+	ssize_t n = read(STDIN_FILENO, loop->in_chunk, sizeof(loop->in_chunk));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		loop->in_len = (size_t)n;
+		loop->in_at = 0;
+		return;
+	}
+	loop->p[SLOT_STDIN].fd = -2;
+	/* the command sees the end; a terminal has no end of file to pass on */
+	cm_fd_close(&loop->relay->in_fd);
+}
+
+static void write_in(struct loop *loop)
+{
+	struct cm_relay *relay = loop->relay;
+	ssize_t n = write(in_destination(relay), loop->in_chunk + loop->in_at,
+			  loop->in_len - loop->in_at);
+
+	if (n > 0)
+		loop->in_at += (size_t)n;
+	else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		/* it does not read any more */
+		loop->in_len = loop->in_at = 0;
+		loop->p[SLOT_STDIN].fd = -2;
+		cm_fd_close(&relay->in_fd);
+	}
+	if (loop->in_at == loop->in_len)
+		loop->in_at = loop->in_len = 0;
+}
+
+static void set(struct pollfd *p, int fd, bool is_wanted, short events)
+{
+	p->fd = is_wanted ? fd : -1;
+	p->events = events;
+	p->revents = 0;
+}
+
+/* Which ends are looked at: a source only while its destination was found ready. */
+static void prepare(struct loop *loop, bool out_ready, bool err_ready)
+{
+	struct cm_relay *relay = loop->relay;
+	struct pollfd *p = loop->p;
+	int out = relay->wants_tty ? relay->pty_fd : relay->out_fd;
+	bool has_input = loop->in_len > loop->in_at;
+	bool can_read = p[SLOT_STDIN].fd != -2 && in_destination(relay) >= 0 && !relay->has_ended;
+	bool stdin_done = p[SLOT_STDIN].fd == -2;
+
+	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
+	set(&p[SLOT_OUT], out, out >= 0 && out_ready, POLLIN);
+	set(&p[SLOT_ERR], relay->err_fd, relay->err_fd >= 0 && err_ready, POLLIN);
+	set(&p[SLOT_STDOUT], STDOUT_FILENO, out >= 0 && !out_ready, POLLOUT);
+	set(&p[SLOT_STDERR], STDERR_FILENO, relay->err_fd >= 0 && !err_ready, POLLOUT);
+	set(&p[SLOT_STDIN], STDIN_FILENO, can_read && !has_input, POLLIN);
+	if (stdin_done)
+		p[SLOT_STDIN].fd = -2;
+	set(&p[SLOT_IN], in_destination(relay), has_input && in_destination(relay) >= 0, POLLOUT);
+}
+
+static int next_timeout(const struct loop *loop)
+{
+	int64_t now = cm_clock_mono_ms();
+	int64_t due = INT64_MAX;
+
+	if (loop->kill_at_ms != 0)
+		due = loop->kill_at_ms;
+	if (loop->relay->has_ended && loop->drain_until_ms < due)
+		due = loop->drain_until_ms;
+	if (due == INT64_MAX)
+		return -1;
+	return due <= now ? 0 : (int)(due - now);
+}
+
+static bool is_finished(const struct loop *loop)
+{
+	const struct cm_relay *relay = loop->relay;
+
+	if (loop->result < 0)
+		return true;
+	if (!relay->has_ended)
+		return false;
+	if (relay->pty_fd < 0 && relay->out_fd < 0 && relay->err_fd < 0)
+		return true;
+	return cm_clock_mono_ms() >= loop->drain_until_ms;
+}
+
+/* A step that made progress: as long as there is some, the drain is not over. */
+static void extend_drain(struct loop *loop, uint64_t seen_before)
+{
+	if (loop->relay->has_ended && loop->relay->is_last &&
+	    loop->relay->output_seen != seen_before)
+		loop->drain_until_ms = cm_clock_mono_ms() + LAST_DRAIN_MS;
+}
+
+static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_error *err)
+{
+	struct cm_relay *relay = loop->relay;
+	struct pollfd *p = loop->p;
+	struct cm_buf *out = relay->is_captured ? &relay->out : NULL;
+	struct cm_buf *errs = relay->is_captured ? &relay->err : NULL;
+	uint64_t seen = relay->output_seen;
+	const short readable = POLLIN | POLLHUP | POLLERR;
+
+	if ((p[SLOT_STDOUT].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
+		*out_ready = true;
+	if ((p[SLOT_STDERR].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
+		*err_ready = true;
+	if ((p[SLOT_OUT].revents & readable) != 0) {
+		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd, STDOUT_FILENO,
+			 out);
+		*out_ready = relay->is_captured;
+	}
+	if ((p[SLOT_ERR].revents & readable) != 0) {
+		pass_out(loop, &relay->err_fd, STDERR_FILENO, errs);
+		*err_ready = relay->is_captured;
+	}
+	if ((p[SLOT_IN].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
+		write_in(loop);
+	if (p[SLOT_STDIN].fd >= 0 && (p[SLOT_STDIN].revents & readable) != 0)
+		read_in(loop);
+	if (p[SLOT_SIGNAL].revents != 0)
+		take_signals(loop);
+	if (p[SLOT_JAIL].fd >= 0 && p[SLOT_JAIL].revents != 0)
+		take_message(loop, err);
+	if (loop->kill_at_ms != 0 && cm_clock_mono_ms() >= loop->kill_at_ms)
+		kill_command(loop, 0);
+	extend_drain(loop, seen);
+}
+
+int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
+{
+	static struct loop loop;
+	bool out_ready = relay->is_captured;
+	bool err_ready = relay->is_captured;
+	sigset_t mask;
+
+	memset(&loop, 0, offsetof(struct loop, in_chunk));
+	loop.in_len = loop.in_at = 0;
+	loop.kill_at_ms = loop.drain_until_ms = 0;
+	loop.result = CM_OK;
+	loop.relay = relay;
+	relayed_signals(&mask);
+	loop.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (loop.signal_fd < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot watch for signals");
+	/* the jail has them now; kept open here, a pipe would never end */
+	for (int i = 0; i < 3; i++)
+		cm_fd_close(&relay->far[i]);
+	set(&loop.p[SLOT_JAIL], relay->jail->sock, true, POLLIN);
+	set(&loop.p[SLOT_SIGNAL], loop.signal_fd, true, POLLIN);
+	while (!is_finished(&loop)) {
+		prepare(&loop, out_ready, err_ready);
+		if (poll(loop.p, SLOT_COUNT, next_timeout(&loop)) < 0 && errno != EINTR) {
+			loop.result = cm_error_set(err, CM_E_SYS, errno, "cannot wait");
+			break;
+		}
+		step(&loop, &out_ready, &err_ready, err);
+	}
+	cm_terminal_restore();
+	cm_fd_close(&loop.signal_fd);
+	return loop.result;
+}

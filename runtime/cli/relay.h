@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The caller's stdin, stdout and stderr, relayed to and from a command in a jail. No descriptor of
+ * the caller's enters the jail: pipes of our own do, or a terminal of the jail's.
+ */
+#ifndef CM_RUNTIME_CLI_RELAY_H
+#define CM_RUNTIME_CLI_RELAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "providers/local/jail.h"
+#include "runtime/base/buf.h"
+
+/* What one stream keeps when output is captured (--json). */
+#define CM_RELAY_CAPTURE_MAX (256UL * 1024 * 1024)
+
+struct cm_relay {
+	struct cm_jail *jail;
+	uint64_t id;
+	/* our ends; -1: none, or closed */
+	int in_fd;
+	int out_fd;
+	int err_fd;
+	/* the jail's terminal; then the three are not used */
+	int pty_fd;
+	/* far ends, until the request has been sent */
+	int far[3];
+	bool wants_tty;
+	bool is_captured;
+	struct cm_buf out;
+	struct cm_buf err;
+	/* stdout and stderr together; UINT64_MAX: not limited */
+	uint64_t output_max;
+	uint64_t output_seen;
+	bool is_over_output;
+	/* the session is over with this command: its pipes end when everything in it has */
+	bool is_last;
+	/* the first of INT, TERM, HUP, QUIT that came; 0: none */
+	int signal;
+	bool has_started;
+	bool has_ended;
+	struct cm_rec_end end;
+};
+
+/* Blocks the signals that are relayed, in this process. Once, before anything is started. */
+int cm_relay_block_signals(struct cm_error *err);
+/* Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. */
+int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err);
+/*
+ * After the command was asked for: until its end, and what it still had to say. CM_OK when `end`
+ * tells how it ended, else the keeper's error.
+ */
+int cm_relay_run(struct cm_relay *relay, struct cm_error *err);
+void cm_relay_close(struct cm_relay *relay);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a run ended, for programs. */
+#include "runtime/cli/result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/json_write.h"
+#include "runtime/base/num.h"
+#include "runtime/base/text.h"
+
+const char *cm_result_end_name(const struct cm_result *result)
+{
+	if (result->is_over_output)
+		return "output-limit";
+	if (!result->has_end)
+		return "failed";
+	switch ((enum cm_end_kind)result->end.kind) {
+	case CM_END_EXIT:
+		return "exit";
+	case CM_END_SIGNAL:
+		return "signal";
+	case CM_END_TIMEOUT:
+		return "timeout";
+	case CM_END_MEMORY:
+		return "memory-limit";
+	case CM_END_KILLED:
+		return "killed";
+	case CM_END_NOT_EXECUTED:
+		return "not-executed";
+	}
+	return "failed";
+}
+
+static void write_end(struct cm_json_writer *w, const struct cm_rec_end *end)
+{
+	if (end->kind == CM_END_SIGNAL || end->kind == CM_END_MEMORY)
+		cm_jw_kint(w, "signal", end->status);
+	cm_jw_kbool(w, "timedOut", (end->flags & CM_ENDF_TIMED_OUT) != 0);
+	cm_jw_kbool(w, "killed", (end->flags & CM_ENDF_KILLED) != 0);
+	cm_jw_kbool(w, "memoryLimit", (end->flags & CM_ENDF_MEMORY_LIMIT) != 0);
+	cm_jw_kbool(w, "childrenLeft", (end->flags & CM_ENDF_CHILDREN_LEFT) != 0);
+	cm_jw_kuint(w, "wallMs", end->wall_us / 1000);
+	cm_jw_kuint(w, "cpuUserMs", end->cpu_user_us / 1000);
+	cm_jw_kuint(w, "cpuSystemMs", end->cpu_system_us / 1000);
+	cm_jw_kuint(w, "maxRssBytes", end->max_rss_bytes);
+	if (end->memory_peak_bytes != 0)
+		cm_jw_kuint(w, "memoryPeakBytes", end->memory_peak_bytes);
+	cm_jw_kbool(w, "usageApproximate", (end->flags & CM_ENDF_USAGE_APPROXIMATE) != 0);
+}
+
+void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
+		     struct cm_buf *out)
+{
+	struct cm_json_writer w;
+
+	cm_jw_init(&w, out, false);
+	cm_jw_object(&w);
+	cm_jw_kint(&w, "v", 1);
+	cm_jw_kstring(&w, "session", result->session);
+	cm_jw_kstring(&w, "phase", result->phase);
+	cm_jw_kstring(&w, "end", cm_result_end_name(result));
+	cm_jw_kint(&w, "exitCode", result->exit_code);
+	if (result->error.code != 0) {
+		cm_jw_kstring(&w, "code", cm_error_name(result->error.code));
+		cm_jw_kstring(&w, "message", result->error.msg);
+		if (result->error.hint[0] != '\0')
+			cm_jw_kstring(&w, "hint", result->error.hint);
+	}
+	if (result->has_end)
+		write_end(&w, &result->end);
+	if (result->level[0] != '\0')
+		cm_jw_kstring(&w, "level", result->level);
+	cm_jw_kuint(&w, "outputBytes", result->output_bytes);
+	if (relay) {
+		cm_jw_key(&w, "stdout");
+		cm_jw_string_len(&w, relay->out.data ? relay->out.data : "", relay->out.len);
+		cm_jw_key(&w, "stderr");
+		cm_jw_string_len(&w, relay->err.data ? relay->err.data : "", relay->err.len);
+	}
+	cm_jw_end_object(&w);
+	cm_buf_putc(out, '\n');
+}
+
+static int target_fd(const char *target, struct cm_error *err)
+{
+	uint64_t fd = 0;
+	int r;
+
+	if (!cm_text_has_prefix(target, "fd:"))
+		return -1;
+	r = cm_parse_u64(target + 3, "--result fd:N", 0, 65535, &fd, err);
+	if (r < 0)
+		return r - 1;
+	return (int)fd;
+}
+
+int cm_result_check_target(const char *target, struct cm_error *err)
+{
+	int fd = target_fd(target, err);
+	int flags;
+
+	if (fd == -1) {
+		struct stat st;
+
+		if (stat(target, &st) == 0 && S_ISDIR(st.st_mode)) {
+			cm_error_set(err, CM_E_INVALID, EISDIR, "cannot write the result to '%s'",
+				     target);
+			cm_error_hint(err, "--result wants a file, or fd:N");
+			return CM_E_INVALID;
+		}
+		return CM_OK;
+	}
+	if (fd < 0)
+		return CM_E_INVALID;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+		cm_error_set(err, CM_E_INVALID, flags < 0 ? errno : EBADF,
+			     "cannot write the result to descriptor %d", fd);
+		cm_error_hint(err, "open it for writing: casemate run --result fd:%d ... %d>FILE",
+			      fd, fd);
+		return CM_E_INVALID;
+	}
+	/* ours to write at the end; not the keeper's */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return CM_OK;
+}
+
+int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_error *err)
+{
+	int fd = target_fd(target, err);
+	CM_AUTO_FD int dir_fd = -1;
+	const char *slash = strrchr(target, '/');
+	int r;
+
+	if (fd >= 0) {
+		r = cm_write_all(fd, text->data, text->len);
+	} else if (fd == -1 && slash) {
+		CM_AUTO_FREE char *dir =
+			cm_asprintf("%.*s", slash == target ? 1 : (int)(slash - target), target);
+
+		dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		r = dir_fd < 0 ? -errno
+			       : cm_replace_file_at(dir_fd, slash + 1, text->data, text->len, 0644,
+						    false);
+	} else {
+		r = -EINVAL;
+	}
+	if (r < 0)
+		return cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
+	return CM_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a run ended, for programs: the object of --json and --result.
+ *
+ *	v           1
+ *	session     id
+ *	phase       "checkout", "setup", "start" or "run": the last one reached
+ *	end         "exit", "signal", "timeout", "memory-limit", "output-limit", "killed",
+ *	            "not-executed", or "failed": Casemate failed, and the command did not start
+ *	exitCode    what the process exits with
+ *	code, message, hint         of a failure (code: a name of casemate/error.h)
+ *	signal, timedOut, killed, memoryLimit, childrenLeft
+ *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
+ *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
+ *	stdout, stderr, outputBytes only --json has the first two
+ */
+#ifndef CM_RUNTIME_CLI_RESULT_H
+#define CM_RUNTIME_CLI_RESULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "casemate/error.h"
+#include "isolation/keeper/proto.h"
+#include "runtime/base/buf.h"
+#include "runtime/cli/relay.h"
+
+struct cm_result {
+	char session[132];
+	const char *phase;
+	char level[64];
+	int exit_code;
+	/* code 0: nothing failed */
+	struct cm_error error;
+	bool has_end;
+	struct cm_rec_end end;
+	bool is_over_output;
+	uint64_t output_bytes;
+};
+
+/* "exit", "timeout", ... as above */
+const char *cm_result_end_name(const struct cm_result *result);
+/* One line with a newline; relay may be NULL (no output in it). */
+void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
+		     struct cm_buf *out);
+/*
+ * Where --result points to: "fd:N" is checked at once, a file is written atomically at the end.
+ */
+int cm_result_check_target(const char *target, struct cm_error *err);
+int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_error *err);
+
+#endif

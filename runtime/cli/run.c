@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* casemate run: a session, its checkout and setup, one command relayed, and how it ended. */
+#include "runtime/cli/run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "isolation/keeper/proto.h"
+#include "providers/local/local.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/num.h"
+#include "runtime/base/text.h"
+#include "runtime/cli/relay.h"
+#include "runtime/cli/result.h"
+#include "runtime/cli/terminal.h"
+
+#define GRACE_MS 2000
+#define EXIT_TIMEOUT 124
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND 127
+
+struct run {
+	struct cm_cli *cli;
+	const struct cm_spec *spec;
+	struct cm_local local;
+	struct cm_relay relay;
+	struct cm_result result;
+};
+
+static void on_note(void *data, const char *text)
+{
+	struct run *run = data;
+
+	cm_cli_note(run->cli, "%s", text);
+}
+
+static void on_phase(void *data, const char *name, uint64_t duration_us)
+{
+	struct run *run = data;
+	char duration[32];
+
+	if (run->cli->is_quiet)
+		return;
+	cm_format_duration(duration_us / 1000, duration, sizeof(duration));
+	(void)fprintf(stderr, "casemate: %s %s\n", name, duration);
+}
+
+/* The command's program was not there: where it is on the host says more than an errno. */
+static void explain_not_executed(struct run *run, const struct cm_rec_end *end,
+				 struct cm_error *err)
+{
+	const char *name = run->spec->argv.v[0];
+	const char *path = cm_strv_env_get(&run->cli->config.env, "PATH");
+	char full[4096];
+
+	if (end->detail != CM_EXEC_STEP_EXECVE) {
+		(void)cm_error_set(err, CM_E_ISOLATION, end->status, "the command could not %s",
+				   cm_exec_step_name((enum cm_exec_step)end->detail));
+		if (end->detail == CM_EXEC_STEP_CWD) {
+			(void)cm_error_set(err, CM_E_INVALID, end->status,
+					   "cannot enter '%s' in the jail",
+					   run->spec->workdir ? run->spec->workdir
+							      : cm_local_cwd(&run->local));
+			cm_error_hint(err, "--workdir names a directory inside the jail");
+		}
+		return;
+	}
+	if (end->status != ENOENT) {
+		(void)cm_error_set(err, CM_E_DENIED, end->status,
+				   "cannot execute '%s' in the jail (exit %d)", name,
+				   EXIT_NOT_EXECUTABLE);
+		return;
+	}
+	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "'%s' not found in the jail (exit %d)", name,
+			   EXIT_NOT_FOUND);
+	while (path && *path && !strchr(name, '/')) {
+		int n = (int)strcspn(path, ":");
+
+		if (snprintf(full, sizeof(full), "%.*s/%s", n, path, name) < (int)sizeof(full) &&
+		    access(full, X_OK) == 0) {
+			cm_error_hint(err,
+				      "on this host it is '%s', which the jail does not show: "
+				      "--volume %s:ro",
+				      full, full);
+			return;
+		}
+		path += n;
+		path += *path == ':';
+	}
+}
+
+static int exit_of_not_executed(const struct cm_rec_end *end, int failure_exit)
+{
+	if (end->detail != CM_EXEC_STEP_EXECVE)
+		return failure_exit;
+	return end->status == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static void explain_memory(struct run *run, const struct cm_rec_end *end)
+{
+	const struct cm_limit *limit = &run->local.spec.limits.memory;
+	char has[32] = "?";
+	struct cm_error err = CM_ERROR_INIT;
+
+	if (limit->is_set)
+		cm_format_size(limit->value, has, sizeof(has));
+	(void)end;
+	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the memory limit (%s)", has);
+	cm_error_hint(&err, "give it more with --memory SIZE");
+	run->result.error = err;
+	cm_cli_print_error(run->cli, &err);
+}
+
+static void explain_timeout(struct run *run)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	char after[32];
+
+	cm_format_duration(run->local.spec.limits.timeout.value, after, sizeof(after));
+	(void)cm_error_set(&err, CM_E_TIMEOUT, 0, "command ended after its time limit (%s)", after);
+	cm_error_hint(&err, "give it more with --timeout DURATION");
+	run->result.error = err;
+	cm_cli_print_error(run->cli, &err);
+}
+
+static void explain_output(struct run *run)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	char max[32];
+
+	cm_format_size(run->relay.output_max, max, sizeof(max));
+	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the output limit (%s)", max);
+	cm_error_hint(&err, "give it more with --output SIZE");
+	run->result.error = err;
+	cm_cli_print_error(run->cli, &err);
+}
+
+static void tell_no_network(struct run *run, const struct cm_rec_end *end)
+{
+	if (end->kind != CM_END_EXIT || end->status == 0 || end->detail == 0)
+		return;
+	cm_cli_note(run->cli, "this session has no network; %u attempt%s refused", end->detail,
+		    end->detail == 1 ? "" : "s");
+	if (!run->cli->is_quiet)
+		(void)fprintf(stderr, "hint: --network host shares the host's network\n");
+}
+
+static int exit_of(struct run *run, const struct cm_rec_end *end)
+{
+	struct cm_error *err = &run->result.error;
+
+	if (run->relay.is_over_output) {
+		explain_output(run);
+		return 128 + SIGKILL;
+	}
+	switch ((enum cm_end_kind)end->kind) {
+	case CM_END_EXIT:
+		tell_no_network(run, end);
+		return end->status;
+	case CM_END_SIGNAL:
+		return 128 + end->status;
+	case CM_END_TIMEOUT:
+		explain_timeout(run);
+		return EXIT_TIMEOUT;
+	case CM_END_MEMORY:
+		explain_memory(run, end);
+		return 128 + SIGKILL;
+	case CM_END_KILLED:
+		return 128 + (run->relay.signal != 0 ? run->relay.signal : SIGKILL);
+	case CM_END_NOT_EXECUTED:
+		explain_not_executed(run, end, err);
+		cm_cli_print_error(run->cli, err);
+		return exit_of_not_executed(end, run->cli->failure_exit);
+	}
+	return run->cli->failure_exit;
+}
+
+static bool wants_tty(const struct cm_spec *spec)
+{
+	if (spec->tty != CM_AUTO)
+		return spec->tty == CM_YES;
+	return !spec->is_json && cm_terminal_is_there();
+}
+
+static uint64_t timeout_of(const struct cm_spec *spec)
+{
+	const struct cm_limit *limit = &spec->limits.timeout;
+
+	return limit->is_set && limit->value != CM_UNLIMITED ? limit->value : 0;
+}
+
+static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t timeout_ms,
+	       struct cm_error *err)
+{
+	struct cm_relay *relay = &run->relay;
+	struct cm_jail_command command = {
+		.argv = argv,
+		.env = run->local.env.v,
+		.cwd = run->spec->workdir ? run->spec->workdir : cm_local_cwd(&run->local),
+		.flags = flags | (relay->wants_tty ? CM_EXECF_TTY : 0),
+		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
+		.timeout_ms = timeout_ms,
+		.grace_ms = GRACE_MS,
+	};
+
+	if (relay->wants_tty)
+		cm_terminal_size(&command.rows, &command.cols);
+	relay->jail = &run->local.jail;
+	return cm_jail_exec(relay->jail, &command, &relay->id, err);
+}
+
+/* The first answer of a jail that is being made says whether it stands. */
+static int wait_up(struct run *run, struct cm_error *err)
+{
+	int r;
+
+	if (run->local.is_running)
+		return CM_OK;
+	r = cm_jail_wait_up(&run->local.jail, INT64_MAX, err);
+	if (r == CM_OK)
+		r = cm_local_started(&run->local, err);
+	return r;
+}
+
+/* Setup commands and the marker: relayed like the command, but their tree ends with them. */
+static int run_inside(struct run *run, char *const *argv, struct cm_rec_end *ret,
+		      struct cm_error *err)
+{
+	int r = cm_relay_open(&run->relay, false, false, err);
+
+	if (r == CM_OK)
+		r = ask(run, argv, CM_EXECF_KILL_TREE, 0, err);
+	if (r == CM_OK)
+		r = cm_relay_run(&run->relay, err);
+	if (r == CM_OK)
+		*ret = run->relay.end;
+	cm_relay_close(&run->relay);
+	return r;
+}
+
+static int write_marker(struct run *run, struct cm_error *err)
+{
+	static const char script[] = "printf '%s\\n' \"$1\" >\"$2/.mastra-sandbox/setup\"";
+	const char *dir = cm_local_marker_dir(&run->local);
+	char *const argv[] = { (char *)(uintptr_t) "/bin/sh",
+			       (char *)(uintptr_t) "-c",
+			       (char *)(uintptr_t)script,
+			       (char *)(uintptr_t) "sh",
+			       run->local.session.record.setup_digest,
+			       (char *)(uintptr_t)dir,
+			       NULL };
+	struct cm_rec_end end = { 0 };
+
+	return dir ? run_inside(run, argv, &end, err) : CM_OK;
+}
+
+static int setup_failed(struct run *run, const char *command, const struct cm_rec_end *end,
+			struct cm_error *err)
+{
+	int status = end->kind == CM_END_EXIT ? end->status : 128 + SIGKILL;
+
+	(void)cm_local_setup_done(&run->local, true, status, NULL);
+	(void)cm_error_set(err, CM_E_SETUP, 0, "setup command '%s' failed (exit %d)", command,
+			   status);
+	if (run->local.is_temporary)
+		cm_error_hint(err, "its output is above");
+	else
+		cm_error_hint(err,
+			      "repair it inside: casemate run --session %s -- COMMAND; setup is "
+			      "not run again by itself",
+			      run->local.session.record.id);
+	return CM_E_SETUP;
+}
+
+static int run_setup(struct run *run, struct cm_error *err)
+{
+	const struct cm_strv *setup = &run->local.spec.setup;
+	int r = CM_OK;
+
+	if (!cm_local_needs_setup(&run->local))
+		return CM_OK;
+	run->result.phase = "setup";
+	for (size_t i = 0; i < setup->n && r == CM_OK; i++) {
+		char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+				       setup->v[i], NULL };
+		struct cm_rec_end end = { 0 };
+		int64_t start_us = cm_clock_mono_us();
+		char name[48];
+
+		r = run_inside(run, argv, &end, err);
+		if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
+			r = setup_failed(run, setup->v[i], &end, err);
+		(void)snprintf(name, sizeof(name), "setup %zu/%zu", i + 1, setup->n);
+		if (r == CM_OK)
+			on_phase(run, name, (uint64_t)(cm_clock_mono_us() - start_us));
+	}
+	if (r == CM_OK)
+		r = write_marker(run, err);
+	if (r == CM_OK)
+		r = cm_local_setup_done(&run->local, false, 0, err);
+	return r;
+}
+
+/*
+ * The command. Where nothing has to come before it, it is asked for while the jail is still being
+ * made, which saves a round trip.
+ */
+static int run_command(struct run *run, struct cm_error *err)
+{
+	const struct cm_spec *spec = run->spec;
+	bool is_last = run->local.is_temporary;
+	bool is_early = !cm_local_needs_setup(&run->local) && run->local.is_temporary;
+	uint32_t flags = (is_last ? CM_EXECF_LAST : 0) |
+			 (spec->is_json || spec->result ? CM_EXECF_USAGE : 0);
+	int r = CM_OK;
+
+	if (!is_early)
+		r = wait_up(run, err);
+	if (r == CM_OK && !is_early)
+		r = run_setup(run, err);
+	if (r == CM_OK)
+		r = cm_relay_open(&run->relay, wants_tty(spec), true, err);
+	if (r < 0)
+		return r;
+	run->relay.is_captured = spec->is_json;
+	run->relay.is_last = is_last;
+	run->relay.output_max = spec->limits.output.is_set ? spec->limits.output.value : UINT64_MAX;
+	r = ask(run, spec->argv.v, flags, timeout_of(spec), err);
+	if (r == CM_OK && is_early)
+		r = wait_up(run, err);
+	if (r < 0)
+		return r;
+	run->result.phase = "run";
+	return cm_relay_run(&run->relay, err);
+}
+
+static int prepare(struct run *run, struct cm_error *err)
+{
+	const struct cm_local_events events = { on_note, on_phase, run };
+	int r = CM_OK;
+
+	run->result.phase = "start";
+	if (run->spec->result)
+		r = cm_result_check_target(run->spec->result, err);
+	if (r == CM_OK)
+		r = cm_relay_block_signals(err);
+	if (r == CM_OK)
+		r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
+	if (r == CM_OK)
+		r = cm_local_session(&run->local, err);
+	if (r < 0)
+		return r;
+	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
+		       run->local.session.record.id);
+	run->result.phase = "checkout";
+	r = cm_local_checkout(&run->local, err);
+	if (r < 0)
+		return r;
+	run->result.phase = "start";
+	r = cm_local_start(&run->local, err);
+	(void)snprintf(run->result.level, sizeof(run->result.level), "%s",
+		       run->local.summary.level);
+	return r;
+}
+
+/* A run that ended: its result where it was asked for. */
+static int deliver(struct run *run)
+{
+	const struct cm_spec *spec = run->spec;
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+	struct cm_error err = CM_ERROR_INIT;
+	int status = run->result.exit_code;
+
+	cm_buf_init(&text, 4 * CM_RELAY_CAPTURE_MAX);
+	if (spec->is_json) {
+		cm_result_write(&run->result, &run->relay, &text);
+		if (cm_cli_print(run->cli, text.data ? text.data : "", text.len) != 0)
+			status = run->cli->failure_exit;
+		cm_buf_clear(&text);
+	}
+	if (spec->result) {
+		cm_result_write(&run->result, NULL, &text);
+		if (cm_result_deliver(spec->result, &text, &err) < 0)
+			status = cm_cli_fail(run->cli, &err);
+	}
+	return status;
+}
+
+int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	static struct run run;
+	struct cm_error err = CM_ERROR_INIT;
+	int r;
+
+	memset(&run, 0, sizeof(run));
+	run.cli = cli;
+	run.spec = spec;
+	cm_local_init(&run.local);
+	run.relay.in_fd = run.relay.out_fd = run.relay.err_fd = run.relay.pty_fd = -1;
+	run.relay.far[0] = run.relay.far[1] = run.relay.far[2] = -1;
+	r = prepare(&run, &err);
+	if (r == CM_OK)
+		r = run_command(&run, &err);
+	if (r == CM_OK) {
+		run.result.has_end = true;
+		run.result.end = run.relay.end;
+		run.result.is_over_output = run.relay.is_over_output;
+		run.result.output_bytes = run.relay.output_seen;
+		run.result.exit_code = exit_of(&run, &run.relay.end);
+	} else {
+		run.result.error = err;
+		run.result.exit_code = cm_cli_fail(cli, &err);
+	}
+	if (run.local.is_kept && run.local.has_session)
+		cm_cli_note(cli, "kept as session '%s'", run.local.session.record.id);
+	/* first everything is gone, then it is said how it ended */
+	cm_local_close(&run.local);
+	r = deliver(&run);
+	cm_relay_close(&run.relay);
+	return r;
+}
