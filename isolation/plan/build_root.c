@@ -27,15 +27,17 @@ static const struct proc_row proc_rows[] = {
 };
 
 /* Per user namespace: the agent can make none of these, so no kernel code behind them is reached,
- * and its share of the kernel's inotify memory is its own. */
+ * and its share of the kernel's inotify memory is its own. UTS and cgroup namespaces init itself
+ * makes, one a running command; the agent has no capability for them, and without a user namespace
+ * it gets none. */
 static const struct {
 	const char *name;
 	const char *value;
 } sysctls[] = {
-	{ "user/max_cgroup_namespaces", "0" },	  { "user/max_ipc_namespaces", "0" },
+	{ "user/max_cgroup_namespaces", "512" },  { "user/max_ipc_namespaces", "0" },
 	{ "user/max_mnt_namespaces", "0" },	  { "user/max_net_namespaces", "0" },
 	{ "user/max_pid_namespaces", "0" },	  { "user/max_time_namespaces", "0" },
-	{ "user/max_user_namespaces", "0" },	  { "user/max_uts_namespaces", "0" },
+	{ "user/max_user_namespaces", "0" },	  { "user/max_uts_namespaces", "512" },
 	{ "user/max_inotify_instances", "1024" }, { "user/max_inotify_watches", "524288" },
 };
 
