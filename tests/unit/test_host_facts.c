@@ -328,6 +328,11 @@ static void test_hostile_gitfile(void **state)
 	read_workspace(at("ws"), top, &ws);
 	assert_int_equal(ws.git_dirs.n, 0);
 	cm_workspace_facts_clear(&ws);
+	/* that even has a worktree of this name, but another one */
+	dir("other/.git/worktrees/fake");
+	read_workspace(at("ws"), top, &ws);
+	assert_int_equal(ws.git_dirs.n, 0);
+	cm_workspace_facts_clear(&ws);
 	/* a FIFO must not hold us up, a link is no gitfile, a long text is none */
 	assert_int_equal(unlink(at("ws/.git")), 0);
 	assert_int_equal(mkfifo(at("ws/.git"), 0600), 0);
