@@ -112,6 +112,8 @@ int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struc
 {
 	int r = CM_OK;
 
+	memset(relay, 0, sizeof(*relay));
+	relay->output_max = UINT64_MAX;
 	relay->in_fd = relay->out_fd = relay->err_fd = relay->pty_fd = -1;
 	relay->far[0] = relay->far[1] = relay->far[2] = -1;
 	relay->wants_tty = wants_tty;
