@@ -70,8 +70,10 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err);
  * answer on the jail's socket says whether it stands.
  */
 int cm_local_start(struct cm_local *l, struct cm_error *err);
-/* After the jail stands: the session's record says so, and its lock is let go. */
+/* After the jail stands: the session's record says so. */
 int cm_local_started(struct cm_local *l, struct cm_error *err);
+/* When setup has run: let the session's lock go, so that others may use it from now on. */
+void cm_local_unlock(struct cm_local *l);
 void cm_local_close(struct cm_local *l);
 
 /* Where a command starts, inside. Borrowed. */

@@ -142,8 +142,12 @@ int cm_local_started(struct cm_local *l, struct cm_error *err)
 						 l->plan_text.data, l->plan_text.len, 0600, false);
 		r = cm_store_session_save(&l->session, false, err);
 	}
-	/* commands of others may start now; a temporary session's lock is its sign of life */
-	if (!l->is_temporary)
-		cm_fd_close(&l->session.lock_fd);
 	return r;
+}
+
+void cm_local_unlock(struct cm_local *l)
+{
+	/* a temporary session's lock is its sign of life */
+	if (l->has_session && !l->is_temporary)
+		cm_fd_close(&l->session.lock_fd);
 }

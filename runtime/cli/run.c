@@ -323,6 +323,7 @@ static int run_command(struct run *run, struct cm_error *err)
 		r = wait_up(run, err);
 	if (r == CM_OK && !is_early)
 		r = run_setup(run, err);
+	cm_local_unlock(&run->local);
 	if (r == CM_OK)
 		r = cm_relay_open(&run->relay, wants_tty(spec), true, err);
 	if (r < 0)
