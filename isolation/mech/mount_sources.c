@@ -63,6 +63,9 @@ static int set_attributes(const struct cm_plan_op *op, const char *source, int m
 	if (cm_sys_mount_setattr(mount_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0)
 		return CM_OK;
 	if (idmap_fd >= 0 && (errno == EINVAL || errno == EPERM)) {
+		/* everybody can read it: then the agent can without being its owner */
+		if ((op->flags & CM_OPF_TRY) != 0)
+			return set_attributes(op, source, mount_fd, -1, err);
 		cm_error_set(err, CM_E_LEVEL, errno,
 			     "'%s' is on a file system without idmapped mounts, and its owner is "
 			     "not the session's",

@@ -85,7 +85,8 @@ enum cm_plan_op_kind {
 #define CM_OPF_DEV (1U << 7)
 /* Landlock: the agent may write below target */
 #define CM_OPF_WRITABLE (1U << 8)
-/* SYSCTL, CGROUPFS, MQUEUE: a failure is noted and not fatal */
+/* SYSCTL, CGROUPFS, MQUEUE: left out where it fails. BIND with IDMAP: mounted without the map where
+ * the file system has none (everybody may read it). */
 #define CM_OPF_TRY (1U << 9)
 #define CM_OPF_ALL_ 0x3ffU
 
