@@ -163,12 +163,12 @@ cases_banned() {
 cases_text() {
 	local host
 	breaks "a machine's path" scripts/where 'cd /wo''rk/tree'
-	breaks "a user's home" README.md 'see /ho''me/jane/src'
+	breaks "a user's home" README.md 'see /U''sers/jane/src'
 	for host in 'registry.''npmjs.org' 'pypi.''org' 'deb.''debian.org' 'ghcr.''io'; do
 		breaks "the host $host" scripts/fetch "curl https://$host/x"
 	done
 	put runtime/share/names/npm 'registry.''npmjs.org'
-	put scripts/fine 'cd /home/user; ls /usr/work/x "$dir/work/"'
+	put scripts/fine 'cd /home/node; ls /usr/work/x "$dir/work/"'
 	track
 	passes 'name sets and homes in a jail'
 }
