@@ -60,9 +60,12 @@ const struct cm_command cm_commands[] = {
 		.name = "doctor",
 		.aliases = "",
 		.run = cm_cmd_doctor,
-		.usage = "[--json]",
+		.usage = "[--json | --summary]",
 		.summary = "say what this host can isolate, and what to do about the rest",
-		.details = "      --json                 a JSON object\n",
+		.details = "      --root DIR             session root\n"
+			   "      --json                 a JSON object\n"
+			   "      --summary              the last lines only\n"
+			   "The exit status is 0 when a jail can be made here, else 1.\n",
 	},
 	{
 		.name = "config",
