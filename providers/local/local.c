@@ -194,7 +194,9 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 
 const char *cm_local_cwd(const struct cm_local *l)
 {
-	return l->workspace.cwd ? l->workspace.cwd : "/";
+	if (l->workspace.cwd)
+		return l->workspace.cwd;
+	return l->spec.workdir ? l->spec.workdir : "/";
 }
 
 bool cm_local_needs_setup(const struct cm_local *l)

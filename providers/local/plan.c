@@ -2,6 +2,7 @@
 /* From a session to its plan: facts gathered, refusals checked, the planner called. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "providers/local/local_internal.h"
 #include "runtime/base/alloc.h"
@@ -54,10 +55,23 @@ static int read_facts(struct cm_local *l, const struct cm_spec *spec, struct fac
 	return r;
 }
 
+/* As the caller spells it: a shell that went through a symbolic link says so in PWD. */
+static const char *spelled_cwd(const struct cm_config *config)
+{
+	const char *pwd = cm_strv_env_get(&config->env, "PWD");
+	struct stat named;
+	struct stat dot;
+
+	if (pwd && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &dot) == 0 &&
+	    named.st_dev == dot.st_dev && named.st_ino == dot.st_ino)
+		return pwd;
+	return config->cwd;
+}
+
 static int read_workspace(struct cm_local *l, const struct cm_spec *spec, const char *dir,
 			  struct cm_error *err)
 {
-	const char *cwd = l->config->cwd;
+	const char *cwd = spelled_cwd(l->config);
 	int r;
 
 	cm_workspace_facts_clear(&l->workspace);

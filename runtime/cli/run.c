@@ -64,8 +64,7 @@ static void explain_not_executed(struct run *run, const struct cm_rec_end *end,
 		if (end->detail == CM_EXEC_STEP_CWD) {
 			(void)cm_error_set(err, CM_E_INVALID, end->status,
 					   "cannot enter '%s' in the jail",
-					   run->spec->workdir ? run->spec->workdir
-							      : cm_local_cwd(&run->local));
+					   cm_local_cwd(&run->local));
 			cm_error_hint(err, "--workdir names a directory inside the jail");
 		}
 		return;
@@ -201,7 +200,7 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 	struct cm_jail_command command = {
 		.argv = argv,
 		.env = run->local.env.v,
-		.cwd = run->spec->workdir ? run->spec->workdir : cm_local_cwd(&run->local),
+		.cwd = cm_local_cwd(&run->local),
 		.flags = flags | (relay->wants_tty ? CM_EXECF_TTY : 0),
 		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
 		.timeout_ms = timeout_ms,
