@@ -62,6 +62,7 @@ static void fill(struct cm_node *node, const struct stat *st)
 	node->uid = st->st_uid;
 	node->gid = st->st_gid;
 	node->mode = st->st_mode & 07777;
+	node->size = (uint64_t)st->st_size;
 }
 
 /* Grown at 0, 16, 64, 256, ... elements: the number is its own capacity. */

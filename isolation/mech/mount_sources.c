@@ -105,6 +105,28 @@ static int open_source(const struct cm_plan_op *op, const char *source, int *ret
 	return CM_OK;
 }
 
+/* To be read, and not mounted. */
+static int open_copied(const struct cm_plan_op *op, const char *source, int *ret_fd,
+		       struct cm_error *err)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	struct stat st;
+
+	*ret_fd = cm_sys_openat2(AT_FDCWD, source, &how);
+	if (*ret_fd < 0) {
+		if (errno == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
+			return CM_OK;
+		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot open '%s'", source);
+	}
+	/* as root this is read with root's rights: only what everybody may read */
+	if (fstat(*ret_fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IROTH) == 0)
+		return cm_error_set(err, CM_E_ISOLATION, EACCES, "cannot copy '%s'", source);
+	return CM_OK;
+}
+
 /* One namespace for each owner seen; sessions have one or two. */
 struct idmap_cache {
 	uint32_t uid;
@@ -135,6 +157,8 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 		const char *source = cm_plan_str(plan, op->source);
 		bool is_mapped = (op->flags & CM_OPF_IDMAP) != 0;
 
+		if (op->kind == CM_OP_COPY)
+			r = open_copied(op, source, &sources->fd[i], err);
 		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT)
 			continue;
 		r = open_source(op, source, &sources->fd[i], err);

@@ -4,11 +4,8 @@
  *
  * Theory of operation. The new root is a small tmpfs, attached over the old "/" so that it has a
  * place in the mount namespace without any host directory being needed; the process's own root
- * stays the host's until the pivot. Every target is found below the new root's descriptor with
- * RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS. Missing directories on the way are made only on file
- * systems that are this jail's own (its tmpfs instances, and host directories that the plan calls
- * Casemate's): never in a user's tree. Helper objects that masks are made of live in a directory
- * that is covered before the agent sees the tree.
+ * stays the host's until the pivot. Places are found by mount_targets.c, below the new root's
+ * descriptor and without a link. What masks are made of is unlinked before the agent sees the tree.
  */
 #include "isolation/mech/mounts.h"
 
@@ -18,201 +15,33 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "isolation/mech/mount_targets.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
-#define MAX_OWN_DEVICES 32
 /* 8 MiB and 4096 names: directories, links and small files of the plan; nobody writes it later */
 #define ROOT_TMPFS_SIZE "8388608"
 #define ROOT_TMPFS_INODES "4096"
-/* masks and staging; a name that no plan uses, detached before the root becomes read-only */
+/* masks and staging; a name that no plan uses, gone before the root becomes read-only */
 #define STAGING "/.casemate"
+/* a file that is copied is at most this large */
+#define COPY_MAX (64UL * 1024)
 
 struct builder {
 	const struct cm_plan *plan;
 	struct cm_mount_sources *sources;
 	struct cm_error *err;
-	int root_fd;
+	struct cm_targets targets;
 	/* /proc/sys of the procfs that was mounted, below whatever is mounted over it later */
 	int sysctl_fd;
 	/* empty and unreadable: what masks show */
 	int empty_file_fd;
 	int empty_dir_fd;
-	/* devices of file systems in which mount points may be made */
-	dev_t own[MAX_OWN_DEVICES];
-	size_t n_own;
-	uid_t builder_uid;
 };
 
 static int fail(struct builder *b, const char *what, const char *path)
 {
 	return cm_error_set(b->err, CM_E_ISOLATION, errno, "cannot %s '%s'", what, path);
-}
-
-static bool is_own(const struct builder *b, dev_t dev)
-{
-	for (size_t i = 0; i < b->n_own; i++) {
-		if (b->own[i] == dev)
-			return true;
-	}
-	return false;
-}
-
-static int add_own(struct builder *b, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return fail(b, "look at", "a file system of the jail");
-	if (is_own(b, st.st_dev))
-		return CM_OK;
-	if (b->n_own == MAX_OWN_DEVICES)
-		return cm_error_set(b->err, CM_E_LIMIT, 0, "the plan has too many file systems");
-	b->own[b->n_own++] = st.st_dev;
-	return CM_OK;
-}
-
-/* Below the root, without a symbolic link anywhere: nothing mounted can redirect it. */
-static int open_inside(const struct builder *b, int dirfd, const char *path, uint64_t flags)
-{
-	struct open_how how = {
-		.flags = flags | O_CLOEXEC | O_NOFOLLOW,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-
-	(void)b;
-	while (*path == '/')
-		path++;
-	return cm_sys_openat2(dirfd, *path ? path : ".", &how);
-}
-
-/* A directory made on the way belongs to whom its parent belongs (a home's to the agent). */
-static int make_dir(struct builder *b, int parent_fd, const char *name, const char *path,
-		    mode_t mode)
-{
-	struct stat st;
-
-	if (fstat(parent_fd, &st) < 0)
-		return fail(b, "look at the directory of", path);
-	if (!is_own(b, st.st_dev)) {
-		cm_error_set(b->err, CM_E_ISOLATION, ENOENT,
-			     "cannot mount at '%s': it is not there, and nothing is ever made in a "
-			     "tree of yours",
-			     path);
-		cm_error_hint(b->err, "make the directory first, or choose another place");
-		return CM_E_ISOLATION;
-	}
-	if (mkdirat(parent_fd, name, mode) < 0 && errno != EEXIST)
-		return fail(b, "make the directory", path);
-	if (st.st_uid != b->builder_uid &&
-	    fchownat(parent_fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(b, "give away the directory", path);
-	return CM_OK;
-}
-
-/* The directory `path`, made with its parents when absent. O_PATH descriptor. */
-static int ensure_dir(struct builder *b, const char *path, int *ret_fd)
-{
-	CM_AUTO_FD int fd = open_inside(b, b->root_fd, path, O_PATH | O_DIRECTORY);
-	const char *rest = path;
-	int r;
-
-	if (fd >= 0) {
-		*ret_fd = cm_fd_take(&fd);
-		return CM_OK;
-	}
-	if (errno != ENOENT)
-		return fail(b, "open", path);
-	fd = open_inside(b, b->root_fd, "", O_PATH | O_DIRECTORY);
-	while (fd >= 0 && *rest != '\0') {
-		char name[256];
-		size_t n;
-		int next;
-
-		rest += strspn(rest, "/");
-		n = strcspn(rest, "/");
-		if (n == 0)
-			break;
-		if (n >= sizeof(name))
-			return cm_error_set(b->err, CM_E_ISOLATION, ENAMETOOLONG,
-					    "cannot open '%s'", path);
-		memcpy(name, rest, n);
-		name[n] = '\0';
-		rest += n;
-		next = open_inside(b, fd, name, O_PATH | O_DIRECTORY);
-		if (next < 0 && errno == ENOENT) {
-			r = make_dir(b, fd, name, path, 0755);
-			if (r < 0)
-				return r;
-			next = open_inside(b, fd, name, O_PATH | O_DIRECTORY);
-		}
-		cm_fd_close(&fd);
-		fd = next;
-	}
-	if (fd < 0)
-		return fail(b, "open", path);
-	*ret_fd = cm_fd_take(&fd);
-	return CM_OK;
-}
-
-/* Directory of `path` and its last component. */
-static int ensure_parent(struct builder *b, const char *path, int *ret_fd, const char **ret_name)
-{
-	const char *slash = strrchr(path, '/');
-	char parent[4096];
-	size_t n = (size_t)(slash - path);
-
-	if (n >= sizeof(parent))
-		return cm_error_set(b->err, CM_E_ISOLATION, ENAMETOOLONG, "cannot open '%s'", path);
-	memcpy(parent, path, n);
-	parent[n] = '\0';
-	*ret_name = slash + 1;
-	return ensure_dir(b, n == 0 ? "/" : parent, ret_fd);
-}
-
-static int ensure_file(struct builder *b, const char *path, int *ret_fd)
-{
-	CM_AUTO_FD int parent_fd = -1;
-	CM_AUTO_FD int fd = open_inside(b, b->root_fd, path, O_PATH);
-	const char *name = NULL;
-	struct stat st;
-	int made;
-	int r;
-
-	if (fd < 0) {
-		r = ensure_parent(b, path, &parent_fd, &name);
-		if (r < 0)
-			return r;
-		if (fstat(parent_fd, &st) < 0)
-			return fail(b, "look at the directory of", path);
-		if (!is_own(b, st.st_dev))
-			return cm_error_set(b->err, CM_E_ISOLATION, ENOENT,
-					    "cannot mount at '%s': it is not there", path);
-		made = openat(parent_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
-			      0644);
-		if (made < 0)
-			return fail(b, "make the mount point", path);
-		r = st.st_uid == b->builder_uid ? 0 : fchown(made, st.st_uid, st.st_gid);
-		cm_fd_close(&made);
-		if (r < 0)
-			return fail(b, "give away the mount point", path);
-		fd = open_inside(b, parent_fd, name, O_PATH);
-	}
-	if (fd < 0)
-		return fail(b, "open", path);
-	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
-		return cm_error_set(b->err, CM_E_ISOLATION, EISDIR, "cannot mount a file at '%s'",
-				    path);
-	*ret_fd = cm_fd_take(&fd);
-	return CM_OK;
-}
-
-static int attach(struct builder *b, int mount_fd, int target_fd, const char *path)
-{
-	if (cm_sys_move_mount(mount_fd, "", target_fd, "",
-			      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return fail(b, "mount at", path);
-	return CM_OK;
 }
 
 /* A new file system of our own; options are "key=value" and "flag" strings, NULL at the end. */
@@ -251,14 +80,13 @@ static int mount_fs_at(struct builder *b, const char *type, const char *const *o
 		       unsigned int attrs, const char *path, int *ret_fd)
 {
 	CM_AUTO_FD int mount_fd = -1;
-	CM_AUTO_FD int target_fd = -1;
-	int r;
+	struct cm_place place;
+	int r = new_fs(b, type, options, attrs, path, &mount_fd);
 
-	r = ensure_dir(b, path, &target_fd);
 	if (r == CM_OK)
-		r = new_fs(b, type, options, attrs, path, &mount_fd);
+		r = cm_targets_dir(&b->targets, path, &place, b->err);
 	if (r == CM_OK)
-		r = attach(b, mount_fd, target_fd, path);
+		r = cm_targets_attach(&b->targets, mount_fd, &place, path, b->err);
 	if (r == CM_OK && ret_fd)
 		*ret_fd = cm_fd_take(&mount_fd);
 	return r;
@@ -277,19 +105,19 @@ static unsigned int attrs_of(const struct cm_plan_op *op)
 
 static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *path, int *source)
 {
-	CM_AUTO_FD int target_fd = -1;
+	struct cm_place place;
 	int r;
 
 	if (*source < 0)
 		return CM_OK;
 	if ((op->flags & CM_OPF_FILE) != 0)
-		r = ensure_file(b, path, &target_fd);
+		r = cm_targets_file(&b->targets, path, &place, b->err);
 	else
-		r = ensure_dir(b, path, &target_fd);
+		r = cm_targets_dir(&b->targets, path, &place, b->err);
 	if (r == CM_OK)
-		r = attach(b, *source, target_fd, path);
+		r = cm_targets_attach(&b->targets, *source, &place, path, b->err);
 	if (r == CM_OK && (op->flags & CM_OPF_AGENT) != 0)
-		r = add_own(b, *source);
+		r = cm_targets_own(&b->targets, *source, b->err);
 	cm_fd_close(source);
 	return r;
 }
@@ -304,27 +132,25 @@ static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const 
 {
 	static const char *const options[] = { "lowerdir=lower:empty", NULL };
 	CM_AUTO_FD int staging_fd = -1;
-	CM_AUTO_FD int lower_fd = -1;
-	CM_AUTO_FD int empty_fd = -1;
 	CM_AUTO_FD int old_cwd = -1;
+	struct cm_place place;
 	int r;
 
 	if (*source < 0)
 		return CM_OK;
 	if ((op->flags & CM_OPF_FILE) != 0)
 		return run_bind(b, op, path, source);
-	r = ensure_dir(b, STAGING, &staging_fd);
+	r = cm_targets_dir(&b->targets, STAGING "/empty", &place, b->err);
 	if (r == CM_OK)
-		r = ensure_dir(b, STAGING "/lower", &lower_fd);
+		r = cm_targets_dir(&b->targets, STAGING "/lower", &place, b->err);
 	if (r == CM_OK)
-		r = ensure_dir(b, STAGING "/empty", &empty_fd);
-	if (r == CM_OK)
-		r = attach(b, *source, lower_fd, path);
+		r = cm_targets_attach(&b->targets, *source, &place, path, b->err);
 	cm_fd_close(source);
 	if (r < 0)
 		return r;
+	staging_fd = cm_targets_open(&b->targets, STAGING, O_DIRECTORY);
 	old_cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (old_cwd < 0 || fchdir(staging_fd) < 0)
+	if (old_cwd < 0 || staging_fd < 0 || fchdir(staging_fd) < 0)
 		return fail(b, "enter", STAGING);
 	r = mount_fs_at(b, "overlay", options, attrs_of(op) | MOUNT_ATTR_RDONLY, path, NULL);
 	/* the overlay holds a mount of its own on the layer */
@@ -357,7 +183,7 @@ static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char 
 	}
 	r = mount_fs_at(b, "tmpfs", options, attrs_of(op), path, &fd);
 	if (r == CM_OK)
-		r = add_own(b, fd);
+		r = cm_targets_own(&b->targets, fd, b->err);
 	return r;
 }
 
@@ -406,39 +232,46 @@ static int run_cgroupfs(struct builder *b, const char *controller, const char *p
 
 static int run_dir(struct builder *b, const struct cm_plan_op *op, const char *path)
 {
-	CM_AUTO_FD int fd = -1;
-	CM_AUTO_FD int parent_fd = -1;
-	const char *name = NULL;
-	int r = ensure_dir(b, path, &fd);
+	struct cm_place place;
+	int r = cm_targets_dir(&b->targets, path, &place, b->err);
 
-	if (r == CM_OK)
-		r = ensure_parent(b, path, &parent_fd, &name);
 	if (r < 0)
 		return r;
-	if ((op->flags & CM_OPF_AGENT) != 0 &&
-	    fchownat(parent_fd, name, CM_ID_AGENT, CM_ID_AGENT, AT_SYMLINK_NOFOLLOW) < 0)
+	if ((op->flags & CM_OPF_AGENT) != 0 && fchownat(place.parent_fd, place.name, CM_ID_AGENT,
+							CM_ID_AGENT, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(b, "give away", path);
 	/* after the change of owner, which may clear bits */
-	if (op->mode != 0 && fchmodat(parent_fd, name, op->mode, 0) < 0)
+	if (op->mode != 0 && fchmodat(place.parent_fd, place.name, op->mode, 0) < 0)
 		return fail(b, "set the mode of", path);
+	return CM_OK;
+}
+
+/* A new file of ours; one of a former start, in a home that persists, is replaced. */
+static int make_file(struct builder *b, const char *path, int *ret_fd)
+{
+	const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+	struct cm_place place;
+	int r = cm_targets_place(&b->targets, path, &place, b->err);
+	int fd;
+
+	if (r < 0)
+		return r;
+	fd = openat(place.parent_fd, place.name, flags, 0644);
+	if (fd < 0 && errno == EEXIST && unlinkat(place.parent_fd, place.name, 0) == 0)
+		fd = openat(place.parent_fd, place.name, flags, 0644);
+	if (fd < 0)
+		return fail(b, "make", path);
+	*ret_fd = fd;
 	return CM_OK;
 }
 
 static int run_file(struct builder *b, const struct cm_plan_op *op, const char *path)
 {
-	CM_AUTO_FD int parent_fd = -1;
 	CM_AUTO_FD int fd = -1;
-	const char *name = NULL;
-	int r = ensure_parent(b, path, &parent_fd, &name);
+	int r = make_file(b, path, &fd);
 
 	if (r < 0)
 		return r;
-	/* a file of a former start of the session, in a home that persists */
-	if (unlinkat(parent_fd, name, 0) < 0 && errno != ENOENT)
-		return fail(b, "replace", path);
-	fd = openat(parent_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return fail(b, "make", path);
 	r = cm_write_all(fd, cm_plan_str(b->plan, op->content), op->content_len);
 	if (r < 0) {
 		errno = -r;
@@ -446,22 +279,49 @@ static int run_file(struct builder *b, const struct cm_plan_op *op, const char *
 	}
 	if ((op->flags & CM_OPF_AGENT) != 0 && fchown(fd, CM_ID_AGENT, CM_ID_AGENT) < 0)
 		return fail(b, "give away", path);
-	if (fchmod(fd, op->mode != 0 ? op->mode : 0644) < 0)
+	if (op->mode != 0 && op->mode != 0644 && fchmod(fd, op->mode) < 0)
 		return fail(b, "set the mode of", path);
 	return CM_OK;
 }
 
+/* A small host file by its content: a third of what a mount costs, and nothing to take down. */
+static int run_copy(struct builder *b, const char *path, int *source)
+{
+	static char content[COPY_MAX];
+	CM_AUTO_FD int fd = -1;
+	ssize_t n;
+	int r;
+
+	if (*source < 0)
+		return CM_OK;
+	n = cm_read_all(*source, content, sizeof(content));
+	cm_fd_close(source);
+	if (n < 0) {
+		errno = (int)-n;
+		return fail(b, "copy", path);
+	}
+	r = make_file(b, path, &fd);
+	if (r == CM_OK)
+		r = cm_write_all(fd, content, (size_t)n);
+	if (r < 0 && b->err && b->err->code == 0) {
+		errno = -r;
+		return fail(b, "write", path);
+	}
+	return r;
+}
+
 static int run_symlink(struct builder *b, const struct cm_plan_op *op, const char *path)
 {
-	CM_AUTO_FD int parent_fd = -1;
-	const char *name = NULL;
-	int r = ensure_parent(b, path, &parent_fd, &name);
+	const char *text = cm_plan_str(b->plan, op->source);
+	struct cm_place place;
+	int r = cm_targets_place(&b->targets, path, &place, b->err);
 
 	if (r < 0)
 		return r;
-	if (unlinkat(parent_fd, name, 0) < 0 && errno != ENOENT)
-		return fail(b, "replace", path);
-	if (symlinkat(cm_plan_str(b->plan, op->source), parent_fd, name) < 0)
+	if (symlinkat(text, place.parent_fd, place.name) == 0)
+		return CM_OK;
+	if (errno != EEXIST || unlinkat(place.parent_fd, place.name, 0) < 0 ||
+	    symlinkat(text, place.parent_fd, place.name) < 0)
 		return fail(b, "make the link", path);
 	return CM_OK;
 }
@@ -469,43 +329,45 @@ static int run_symlink(struct builder *b, const struct cm_plan_op *op, const cha
 /* What masks show, made once: clones of these are attached over what is covered. */
 static int make_empties(struct builder *b)
 {
-	CM_AUTO_FD int staging_fd = -1;
+	struct cm_place place;
 	int file;
-	int r = ensure_dir(b, STAGING, &staging_fd);
+	int r = cm_targets_place(&b->targets, STAGING "/f", &place, b->err);
 
 	if (r < 0)
 		return r;
-	if (mkdirat(staging_fd, "d", 0) < 0)
+	if (mkdirat(place.parent_fd, "d", 0) < 0)
 		return fail(b, "make", STAGING "/d");
-	file = openat(staging_fd, "f", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
+	file = openat(place.parent_fd, "f", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
 	if (file < 0)
 		return fail(b, "make", STAGING "/f");
 	cm_fd_close(&file);
-	b->empty_file_fd = openat(staging_fd, "f", O_PATH | O_CLOEXEC);
-	b->empty_dir_fd = openat(staging_fd, "d", O_PATH | O_CLOEXEC);
+	b->empty_file_fd = openat(place.parent_fd, "f", O_PATH | O_CLOEXEC);
+	b->empty_dir_fd = openat(place.parent_fd, "d", O_PATH | O_CLOEXEC);
 	if (b->empty_file_fd < 0 || b->empty_dir_fd < 0)
 		return fail(b, "open", STAGING);
 	return CM_OK;
 }
 
-/* Clone `from_fd` and attach it at target_fd, read-only when asked. */
-static int bind_fd(struct builder *b, int from_fd, int target_fd, bool is_read_only,
-		   const char *path)
+/* Clone `from_fd` and attach it at path, read-only when asked. */
+static int bind_fd(struct builder *b, int from_fd, bool is_read_only, const char *path)
 {
 	struct mount_attr attr = {
 		.attr_set = MOUNT_ATTR_NOSUID | (is_read_only ? MOUNT_ATTR_RDONLY : 0),
 	};
 	CM_AUTO_FD int fd = cm_sys_open_tree(
 		from_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	struct cm_place place;
+	int r;
 
 	if (fd < 0 || cm_sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
 		return fail(b, "bind", path);
-	return attach(b, fd, target_fd, path);
+	r = cm_targets_place(&b->targets, path, &place, b->err);
+	return r < 0 ? r : cm_targets_attach(&b->targets, fd, &place, path, b->err);
 }
 
 static int run_mask(struct builder *b, const char *path)
 {
-	CM_AUTO_FD int fd = open_inside(b, b->root_fd, path, O_PATH);
+	CM_AUTO_FD int fd = cm_targets_open(&b->targets, path, 0);
 	struct stat st;
 	int r;
 
@@ -518,12 +380,12 @@ static int run_mask(struct builder *b, const char *path)
 		if (r < 0)
 			return r;
 	}
-	return bind_fd(b, S_ISDIR(st.st_mode) ? b->empty_dir_fd : b->empty_file_fd, fd, true, path);
+	return bind_fd(b, S_ISDIR(st.st_mode) ? b->empty_dir_fd : b->empty_file_fd, true, path);
 }
 
 static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const char *path)
 {
-	CM_AUTO_FD int fd = open_inside(b, b->root_fd, path, O_PATH);
+	CM_AUTO_FD int fd = cm_targets_open(&b->targets, path, 0);
 	bool is_read_only = op->kind == CM_OP_READ_ONLY || (op->flags & CM_OPF_READ_ONLY) != 0;
 
 	if (fd < 0) {
@@ -531,7 +393,7 @@ static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const
 			return CM_OK;
 		return fail(b, "open", path);
 	}
-	return bind_fd(b, fd, fd, is_read_only, path);
+	return bind_fd(b, fd, is_read_only, path);
 }
 
 /* Through a descriptor of the procfs that we mounted, so nothing can stand in for it. */
@@ -576,6 +438,8 @@ static int run_op(struct builder *b, uint32_t i)
 		return run_dir(b, op, target);
 	case CM_OP_FILE:
 		return run_file(b, op, target);
+	case CM_OP_COPY:
+		return run_copy(b, target, source);
 	case CM_OP_SYMLINK:
 		return run_symlink(b, op, target);
 	case CM_OP_MASK:
@@ -623,19 +487,20 @@ static int make_root(struct builder *b)
 	/* before anything is mounted: no event may reach the host's namespace, or come from it */
 	if (cm_sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private) < 0)
 		return fail(b, "cut mount propagation of", "/");
-	r = new_fs(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "/", &b->root_fd);
+	r = new_fs(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "/",
+		   &b->targets.root_fd);
 	if (r < 0)
 		return r;
-	if (cm_sys_move_mount(b->root_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if (cm_sys_move_mount(b->targets.root_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return fail(b, "attach the new root at", "/");
-	return add_own(b, b->root_fd);
+	return cm_targets_own(&b->targets, b->targets.root_fd, b->err);
 }
 
 static int pivot(struct builder *b)
 {
 	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
 
-	if (fchdir(b->root_fd) < 0)
+	if (fchdir(b->targets.root_fd) < 0)
 		return fail(b, "enter", "the new root");
 	if (cm_sys_pivot_root(".", ".") < 0)
 		return fail(b, "pivot to", "the new root");
@@ -652,7 +517,7 @@ static int pivot(struct builder *b)
 /* Nothing inside has a use for it, and a plan cannot name it (it would have to mount there). */
 static int remove_staging(struct builder *b)
 {
-	CM_AUTO_FD int fd = open_inside(b, b->root_fd, STAGING, O_PATH | O_DIRECTORY);
+	CM_AUTO_FD int fd = cm_targets_open(&b->targets, STAGING, O_DIRECTORY);
 
 	if (fd < 0)
 		return errno == ENOENT ? CM_OK : fail(b, "open", STAGING);
@@ -660,7 +525,7 @@ static int remove_staging(struct builder *b)
 	(void)unlinkat(fd, "d", AT_REMOVEDIR);
 	(void)unlinkat(fd, "lower", AT_REMOVEDIR);
 	(void)unlinkat(fd, "empty", AT_REMOVEDIR);
-	if (unlinkat(b->root_fd, STAGING + 1, AT_REMOVEDIR) < 0)
+	if (unlinkat(b->targets.root_fd, STAGING + 1, AT_REMOVEDIR) < 0)
 		return fail(b, "remove", STAGING);
 	return CM_OK;
 }
@@ -672,13 +537,14 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		.plan = plan,
 		.sources = sources,
 		.err = err,
-		.root_fd = -1,
 		.sysctl_fd = -1,
 		.empty_file_fd = -1,
 		.empty_dir_fd = -1,
-		.builder_uid = geteuid(),
 	};
-	int r = make_root(&b);
+	int r;
+
+	cm_targets_init(&b.targets);
+	r = make_root(&b);
 
 	r = r == CM_OK ? run_ops(&b, false) : r;
 	/* last: a limit of no mount namespaces holds for the detached mounts above, too */
@@ -687,7 +553,7 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		r = remove_staging(&b);
 	if (r == CM_OK)
 		r = pivot(&b);
-	cm_fd_close(&b.root_fd);
+	cm_targets_clear(&b.targets);
 	cm_fd_close(&b.sysctl_fd);
 	cm_fd_close(&b.empty_file_fd);
 	cm_fd_close(&b.empty_dir_fd);

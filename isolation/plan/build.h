@@ -37,6 +37,8 @@ struct cm_node {
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
+	/* of a file, in bytes */
+	uint64_t size;
 };
 
 struct cm_nodes {

@@ -8,6 +8,22 @@
 #include "runtime/base/text.h"
 
 #define MAX_FILE (256UL * 1024)
+#define MAX_COPY (16UL * 1024)
+
+/* A small file is cheaper copied than mounted; as it was when the session started, either way. */
+static bool is_copied(const struct cm_node *node)
+{
+	return cm_build_is_public(node) && node->size <= MAX_COPY;
+}
+
+static void copy(struct cm_build *build, const struct cm_node *node, const char *target)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_COPY);
+
+	op->source = cm_plan_builder_str(build->b, node->path);
+	op->target = cm_plan_builder_str(build->b, target);
+	op->flags = CM_OPF_OPTIONAL;
+}
 
 static void build_listed(struct cm_build *build)
 {
@@ -19,6 +35,8 @@ static void build_listed(struct cm_build *build)
 
 		if (node->type == CM_NODE_SYMLINK)
 			cm_build_symlink(build, target, node->link);
+		else if (node->type == CM_NODE_FILE && is_copied(node))
+			copy(build, node, target);
 		else if (node->type != CM_NODE_OTHER && cm_build_can_read(build, node))
 			(void)cm_build_bind_node(build, node, target, CM_OPF_READ_ONLY);
 	}

@@ -153,7 +153,8 @@ static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 	}
 	if (!path_ok(target) || target[1] == '\0')
 		return malformed(err, "target is not a clean absolute path");
-	if ((op->kind == CM_OP_BIND || op->kind == CM_OP_BIND_INERT) && !path_ok(source))
+	if ((op->kind == CM_OP_BIND || op->kind == CM_OP_BIND_INERT || op->kind == CM_OP_COPY) &&
+	    !path_ok(source))
 		return malformed(err, "source is not a clean absolute path");
 	if (op->kind == CM_OP_CGROUPFS && *source != '\0' && !relative_ok(source))
 		return malformed(err, "bad controller name");

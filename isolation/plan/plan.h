@@ -63,6 +63,8 @@ enum cm_plan_op_kind {
 	CM_OP_SYSCTL,
 	/* bind `target` (already inside) on itself so that it cannot be renamed or replaced */
 	CM_OP_PIN,
+	/* a new read-only file with the content of the small host file `source` */
+	CM_OP_COPY,
 	CM_OP_COUNT_,
 };
 
