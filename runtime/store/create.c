@@ -22,8 +22,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/store_internal.h"
 
-/* A collector can be that unlucky for us once, hardly twice. */
-#define MAX_TRIES 8
+/* Many starts at once are many collectors, and each can win once. */
+#define MAX_TRIES 100
 
 static int already_there(const char *id, struct cm_error *err)
 {
@@ -132,7 +132,7 @@ static int fill(struct cm_store_session *s, struct cm_error *err)
 	if (r == 0)
 		r = make_private_dir(s, CM_STORE_HOME_TMP, 01777);
 	if (r < 0)
-		return cm_store_fail(err, -r, "make directories of session", s->record.id, NULL);
+		return cm_store_fail(err, -r, "make the home and /tmp of", s->dir, NULL);
 	return cm_store_session_save(s, true, err);
 }
 
@@ -153,7 +153,7 @@ static int publish(struct cm_store *store, struct cm_store_session *s, int new_f
 	if (renameat(new_fd, name, sessions_fd, s->record.id) < 0) {
 		if (errno == ENOTEMPTY || errno == EEXIST)
 			return already_there(s->record.id, err);
-		return cm_store_fail(err, errno, "make session", s->record.id, NULL);
+		return cm_store_fail(err, errno, "make", s->dir, NULL);
 	}
 	/* from here on the slot's file on the disk protects it */
 	if (store->slot_claimed == s->record.slot)

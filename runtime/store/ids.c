@@ -92,14 +92,15 @@ enum holding {
 /* Does the session of this id have this very slot? What cannot be read counts as yes. */
 static enum holding session_holds(struct cm_store *store, const char *id, uint32_t slot)
 {
-	CM_AUTO_FD int fd = -1;
 	char name[CM_STORE_NAME_SIZE];
-	char lock[CM_STORE_NAME_SIZE + 8];
 	struct cm_store_session s;
 	bool has;
 
 	cm_store_name(name, CM_STORE_TMP, id);
 	if (!is_absent(store->runtime_fd, name)) {
+		CM_AUTO_FD int fd = -1;
+		char lock[CM_STORE_NAME_SIZE + 8];
+
 		(void)snprintf(lock, sizeof(lock), "%s/%s", name, CM_STORE_LOCK);
 		fd = cm_store_openat(store->runtime_fd, lock, O_RDONLY, 0);
 		return fd < 0 || cm_store_lock_slot(fd) == slot ? THIS_SLOT : OTHER_SLOT;

@@ -101,7 +101,7 @@ static int remove_lasting(struct cm_store *store, struct cm_store_session *s, st
 	cm_store_random_hex(random);
 	(void)snprintf(gone, sizeof(gone), "%s.%s", s->record.id, random);
 	if (renameat(sessions_fd, s->record.id, new_fd, gone) < 0)
-		return cm_store_fail(err, errno, "remove session", s->record.id, NULL);
+		return cm_store_fail(err, errno, "remove", s->dir, NULL);
 	r = 0;
 	(void)cm_store_each_entry(s->dir_fd, ".", remove_but_state, &r);
 	if (r < 0) {
@@ -139,12 +139,12 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 	}
 	if (with_files)
 		r = remove_files(s, err);
+	if (r != CM_OK)
+		return r;
 	/* held meanwhile: files with its ids exist until the last line */
-	if (r == CM_OK)
-		slot_fd = cm_store_slot_hold(store, s->record.slot, s->record.id);
-	if (r == CM_OK)
-		r = s->record.is_temporary ? remove_temporary(store, s, err)
-					   : remove_lasting(store, s, err);
+	slot_fd = cm_store_slot_hold(store, s->record.slot, s->record.id);
+	r = s->record.is_temporary ? remove_temporary(store, s, err)
+				   : remove_lasting(store, s, err);
 	if (r != CM_OK || slot_fd < 0)
 		return r;
 	if (lstat(s->session_dir, &st) < 0 && errno == ENOENT)

@@ -206,19 +206,22 @@ static bool is_current(struct cm_store *store, const char *id, bool is_temporary
 static int lock_session(struct cm_store *store, const char *id, int64_t deadline_ms,
 			bool is_temporary, int dir_fd, int *ret_fd, struct cm_error *err)
 {
+	const char *base = is_temporary ? store->runtime : store->state;
 	CM_AUTO_FD int fd = -1;
+	char name[CM_STORE_NAME_SIZE];
 	int r;
 
 	fd = openat(dir_fd, CM_STORE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 && errno == ENOENT)
 		return 1;
+	cm_store_name(name, is_temporary ? CM_STORE_TMP : CM_STORE_SESSIONS, id);
 	if (fd < 0)
-		return cm_store_fail(err, errno, "open the lock of session", id, NULL);
+		return cm_store_fail(err, errno, "open the lock of", base, name);
 	r = wait_flock(fd, deadline_ms);
 	if (r == -EWOULDBLOCK)
 		return busy(id, is_temporary, err);
 	if (r < 0)
-		return cm_store_fail(err, -r, "lock session", id, NULL);
+		return cm_store_fail(err, -r, "lock", base, name);
 	if (!is_current(store, id, is_temporary, fd))
 		return 1;
 	*ret_fd = cm_fd_take(&fd);
@@ -274,6 +277,7 @@ static int load(struct cm_store *store, const char *id, bool is_temporary,
 		struct cm_store_session *s, struct cm_error *err)
 {
 	CM_AUTO_FREE char *text = NULL;
+	char name[CM_STORE_NAME_SIZE];
 	size_t len = 0;
 	int r = read_state(s->dir_fd, &text, &len);
 
@@ -296,7 +300,9 @@ static int load(struct cm_store *store, const char *id, bool is_temporary,
 		cm_error_hint(err, "'casemate rm %s' removes the session", id);
 		return CM_E_PROTOCOL;
 	}
-	return cm_store_fail(err, -r, "read", id, CM_STORE_STATE);
+	cm_store_name(name, is_temporary ? CM_STORE_TMP : CM_STORE_SESSIONS, id);
+	return cm_store_fail(err, -r, "read the state of",
+			     is_temporary ? store->runtime : store->state, name);
 }
 
 static int check_root(const struct cm_store *store, const struct cm_session_record *record,

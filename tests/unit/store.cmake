@@ -3,13 +3,11 @@ foreach(area fault kill paths record session slots status)
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
 
-# The commands on them; stopping one is a stand-in's business, but its declaration is not.
-if(EXISTS "${PROJECT_SOURCE_DIR}/providers/local/local.h")
-	cm_unit_test(store_commands DEPS store cli_front)
-	target_sources(test_store_commands PRIVATE
-		${PROJECT_SOURCE_DIR}/runtime/cli/cmd_inspect.c
-		${PROJECT_SOURCE_DIR}/runtime/cli/cmd_ls.c
-		${PROJECT_SOURCE_DIR}/runtime/cli/cmd_rm.c
-		${PROJECT_SOURCE_DIR}/runtime/cli/cmd_stop.c
-		${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)
-endif()
+# The commands on them; stopping one is a stand-in's business.
+cm_unit_test(store_commands DEPS store cli_front)
+target_sources(test_store_commands PRIVATE
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_inspect.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_ls.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_rm.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_stop.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)

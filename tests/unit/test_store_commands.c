@@ -94,7 +94,7 @@ static int teardown(void **state)
 static int redirect(int fd, const char *dir, const char *name)
 {
 	char path[128];
-	int saved = dup(fd);
+	int saved = fcntl(fd, F_DUPFD_CLOEXEC, 10);
 	int to;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);

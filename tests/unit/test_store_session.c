@@ -138,7 +138,7 @@ static void test_lock_of_a_killed_holder(void **state)
 	pid_t pid;
 
 	env_make(e, "a");
-	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -221,7 +221,7 @@ static void test_many_create_one_id(void **state)
 		int n_won = 0;
 
 		(void)snprintf(id, sizeof(id), "s%d", round);
-		assert_int_equal(pipe(gate), 0);
+		assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
 		for (int i = 0; i < BOTH; i++) {
 			pid_t pid = fork();
 			struct cm_store_session s;
@@ -266,10 +266,10 @@ static void test_remove(void **state)
 	assert_int_equal(env_create(e, "a", false, &s, NULL), CM_OK);
 	assert_int_equal(cm_store_session_dir_make(&e->store, &s, NULL), CM_OK);
 	(void)snprintf(file, sizeof(file), "%s/work", s.session_dir);
-	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	(void)close(fd);
-	fd = open(s.socket_path, O_CREAT | O_WRONLY, 0600);
+	fd = open(s.socket_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	(void)close(fd);
 	/* what an agent may leave in its home */

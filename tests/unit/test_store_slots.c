@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of kernel ids: claimed once, kept as long as files have them, never somebody else's. */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "tests/unit/test_store_env.h"
 
 #define CLAIMERS 10
@@ -50,8 +53,8 @@ static void test_claimers_at_once(void **state)
 	int answer[2];
 	uint32_t slot;
 
-	assert_int_equal(pipe(gate), 0);
-	assert_int_equal(pipe(answer), 0);
+	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
 	for (int i = 0; i < CLAIMERS; i++) {
 		pid_t pid = fork();
 		struct cm_store store;
@@ -259,6 +262,93 @@ static void test_half_written(void **state)
 	}
 }
 
+#define MAKERS 4
+#define COLLECTORS 2
+#define CROWD_MS 1200
+
+static const struct cm_slot_space crowded = { 0x70000000U, 65536, 6 };
+
+struct crowd {
+	/* is somebody's session using this slot? */
+	atomic_int is_used[6];
+	atomic_int n_made;
+	atomic_int n_wrong;
+};
+
+/* One session, with its slot to itself from claim to release. */
+static void make_one(struct cm_store *store, struct crowd *c, const char *id, bool is_temporary)
+{
+	struct cm_session_record r = env_record(id);
+	struct cm_store_session s;
+	bool is_made;
+
+	r.is_temporary = is_temporary;
+	/* all may be taken; that is no fault */
+	if (cm_store_slot_claim(store, id, &crowded, &r.slot, NULL) != CM_OK)
+		return;
+	if (atomic_exchange(&c->is_used[r.slot], 1) != 0)
+		atomic_fetch_add(&c->n_wrong, 1);
+	is_made = cm_store_session_create(store, &r, &s, NULL) == CM_OK;
+	if (is_made && (faccessat(s.dir_fd, "lock", F_OK, 0) != 0 ||
+			(!is_temporary && faccessat(s.dir_fd, "home", F_OK, 0) != 0)))
+		atomic_fetch_add(&c->n_wrong, 1);
+	atomic_store(&c->is_used[r.slot], 0);
+	if (!is_made) {
+		atomic_fetch_add(&c->n_wrong, 1);
+		cm_store_slot_release(store, r.slot, id);
+		return;
+	}
+	atomic_fetch_add(&c->n_made, 1);
+	if (cm_store_session_remove(store, &s, false, NULL) != CM_OK)
+		atomic_fetch_add(&c->n_wrong, 1);
+	cm_store_session_close(&s);
+}
+
+static void member_of_crowd(struct env *e, struct crowd *c, int i)
+{
+	int64_t until = cm_clock_mono_ms() + CROWD_MS;
+	struct cm_store store;
+	char id[32];
+
+	env_open(e, &store);
+	for (unsigned int n = 0; cm_clock_mono_ms() < until; n++) {
+		(void)snprintf(id, sizeof(id), "m%d-%u", i, n);
+		if (i < MAKERS)
+			make_one(&store, c, id, (n + (unsigned int)i) % 2 == 0);
+		else if (cm_store_collect(&store, NULL, NULL, NULL) != CM_OK ||
+			 cm_store_collect_slots(&store, NULL) != CM_OK)
+			atomic_fetch_add(&c->n_wrong, 1);
+	}
+	_exit(0);
+}
+
+/* Makers and collectors at once: nobody's session is collected, no slot has two owners. */
+static void test_crowd(void **state)
+{
+	struct env *e = *state;
+	struct crowd *c =
+		mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+
+	assert_true(c != MAP_FAILED);
+	for (int i = 0; i < MAKERS + COLLECTORS; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0)
+			member_of_crowd(e, c, i);
+	}
+	while (wait(&status) > 0)
+		assert_status(status, 0);
+	assert_int_equal(atomic_load(&c->n_wrong), 0);
+	assert_true(atomic_load(&c->n_made) > MAKERS);
+	assert_int_equal(cm_store_collect(&e->store, NULL, NULL, NULL), CM_OK);
+	assert_int_equal(cm_store_collect_slots(&e->store, NULL), CM_OK);
+	assert_int_equal(env_slots(e), 0);
+	assert_int_equal(env_count(e), 0);
+	assert_int_equal(munmap(c, sizeof(*c)), 0);
+}
+
 static void write_etc(struct env *e, const char *name, const char *content)
 {
 	assert_int_equal(
@@ -334,10 +424,15 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_claim_and_release), T(test_claimers_at_once),
-		T(test_dead_claimers),	   T(test_slot_stays_with_its_files),
-		T(test_claim_for_nothing), T(test_temporary_sessions),
-		T(test_all_taken),	   T(test_half_written),
+		T(test_claim_and_release),
+		T(test_claimers_at_once),
+		T(test_dead_claimers),
+		T(test_slot_stays_with_its_files),
+		T(test_claim_for_nothing),
+		T(test_temporary_sessions),
+		T(test_all_taken),
+		T(test_half_written),
+		T(test_crowd),
 		T(test_ids_of_others),
 	};
 
