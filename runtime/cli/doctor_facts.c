@@ -19,6 +19,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
+#include "runtime/base/num.h"
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/doctor.h"
@@ -67,6 +68,39 @@ static void read_line(const char *path, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
+/* The n-th field of the line at `line`, from 0; false when there is none or it does not fit. */
+static bool field(const char *line, char separator, size_t n, char *buf, size_t size)
+{
+	const char separators[] = { separator, '\n', '\0' };
+
+	for (;; n--) {
+		size_t len = strcspn(line, separators);
+
+		if (n == 0) {
+			if (len < size)
+				(void)snprintf(buf, size, "%.*s", (int)len, line);
+			return len < size;
+		}
+		if (line[len] != separator)
+			return false;
+		line += len + 1;
+	}
+}
+
+static bool number_field(const char *line, size_t n, uint64_t *ret)
+{
+	char text[24];
+
+	return field(line, ':', n, text, sizeof(text)) &&
+	       cm_parse_u64(text, "id", 0, UINT32_MAX, ret, NULL) == CM_OK;
+}
+
+static const char *next_line(const char *line)
+{
+	line += strcspn(line, "\n");
+	return *line ? line + 1 : line;
+}
+
 static void read_settings(struct cm_doctor_facts *facts)
 {
 	char path[96];
@@ -88,32 +122,37 @@ void cm_doctor_read_mountinfo(const char *mountinfo, struct cm_doctor_facts *fac
 {
 	facts->is_chroot = true;
 	facts->is_proc_covered = false;
-	while (mountinfo && *mountinfo) {
-		size_t len = strcspn(mountinfo, "\n");
-		char target[256] = "";
+	for (; mountinfo && *mountinfo; mountinfo = next_line(mountinfo)) {
+		char target[256];
 
 		/* id, parent, device, root, mount point; a longer one is none of these */
-		if (sscanf(mountinfo, "%*s %*s %*s %*s %255s", target) == 1) {
-			if (strcmp(target, "/") == 0)
-				facts->is_chroot = false;
-			/* the one mount on an ordinary /proc: on an empty directory, so it hides
-			 * nothing */
-			if (cm_text_has_prefix(target, "/proc/") &&
-			    strcmp(target, "/proc/sys/fs/binfmt_misc") != 0)
-				facts->is_proc_covered = true;
-		}
-		mountinfo += len + (mountinfo[len] == '\n');
+		if (!field(mountinfo, ' ', 4, target, sizeof(target)))
+			continue;
+		if (strcmp(target, "/") == 0)
+			facts->is_chroot = false;
+		/* the one mount on an ordinary /proc: on an empty directory, so it hides nothing */
+		if (cm_text_has_prefix(target, "/proc/") &&
+		    strcmp(target, "/proc/sys/fs/binfmt_misc") != 0)
+			facts->is_proc_covered = true;
 	}
 }
 
 void cm_doctor_read_uid_map(const char *uid_map, struct cm_doctor_facts *facts)
 {
-	unsigned long long inside = 0;
-	unsigned long long outside = 0;
-	unsigned long long count = 0;
-	int n = uid_map ? sscanf(uid_map, "%llu %llu %llu", &inside, &outside, &count) : 0;
+	/* first id inside, first id outside, count */
+	unsigned long long v[3] = { 0 };
+	size_t n = 0;
 
-	facts->has_all_ids = n == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
+	while (uid_map && n < CM_ARRAY_SIZE(v)) {
+		char *end = NULL;
+
+		v[n] = strtoull(uid_map, &end, 10);
+		if (end == uid_map)
+			break;
+		uid_map = end;
+		n++;
+	}
+	facts->has_all_ids = n == 3 && v[0] == 0 && v[1] == 0 && v[2] == UINT32_MAX;
 	/* nothing mapped: this process is nobody, and the kernel gives nobody no namespace */
 	facts->has_own_id = n == 3;
 }
@@ -198,17 +237,16 @@ static void read_kernel(struct cm_doctor_facts *facts)
 	read_line("/sys/kernel/security/lsm", facts->lsms, sizeof(facts->lsms));
 }
 
+/* "name:first:count" */
 uint64_t cm_doctor_next_subid(const char *text, uint64_t least)
 {
-	while (text && *text) {
-		size_t len = strcspn(text, "\n");
-		unsigned long long first = 0;
-		unsigned long long count = 0;
+	for (; text && *text; text = next_line(text)) {
+		uint64_t first;
+		uint64_t count;
 
-		if (sscanf(text, "%*[^:\n]:%llu:%llu", &first, &count) == 2 &&
-		    first <= UINT32_MAX && count <= UINT32_MAX && first + count > least)
+		if (number_field(text, 1, &first) && number_field(text, 2, &count) &&
+		    first + count > least)
 			least = first + count;
-		text += len + (text[len] == '\n');
 	}
 	return least;
 }
@@ -216,16 +254,11 @@ uint64_t cm_doctor_next_subid(const char *text, uint64_t least)
 /* "name:password:gid:members"; a name longer than any real one is shown as the number. */
 static bool find_group(const char *text, gid_t gid, char *buf, size_t size)
 {
-	while (text && *text) {
-		size_t len = strcspn(text, "\n");
-		unsigned long id = 0;
-		char name[64];
+	for (; text && *text; text = next_line(text)) {
+		uint64_t id;
 
-		if (sscanf(text, "%63[^:\n]:%*[^:\n]:%lu:", name, &id) == 2 && id == gid) {
-			(void)snprintf(buf, size, "%s", name);
-			return true;
-		}
-		text += len + (text[len] == '\n');
+		if (number_field(text, 2, &id) && id == gid)
+			return field(text, ':', 0, buf, size) && *buf;
 	}
 	return false;
 }

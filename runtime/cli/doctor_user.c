@@ -161,7 +161,7 @@ static void check_helper(const struct cm_doctor_facts *facts, enum cm_doctor_hel
 	const struct cm_doctor_helper *helper = &facts->helpers[kind];
 	const char *name = cm_doctor_helper_names[kind];
 	bool needs_scope = facts->host->cgroup.needs_scope;
-	const char *loss = "no jail can be made";
+	const char *loss = NULL;
 	enum cm_doctor_status status = CM_DOCTOR_FAIL;
 
 	if (kind == CM_DOCTOR_CHECKOUT) {
@@ -177,7 +177,8 @@ static void check_helper(const struct cm_doctor_facts *facts, enum cm_doctor_hel
 		cm_doctor_add(report, name, CM_DOCTOR_OK, "'%s'", helper->path);
 		return;
 	}
-	cm_doctor_add(report, name, status, "%s: %s", helper->err.msg, loss);
+	cm_doctor_add(report, name, status, "%s%s%s", helper->err.msg, loss ? ": " : "",
+		      loss ? loss : "");
 	if (helper->err.code == CM_E_NOT_FOUND)
 		cm_doctor_fix(report, status == CM_DOCTOR_FAIL ? 60 : 20,
 			      "build or install '%s' beside '%s', or install casemate again", name,

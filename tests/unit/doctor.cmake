@@ -1,0 +1,2 @@
+# casemate doctor: texts from facts
+cm_unit_test(doctor DEPS cli_back)
