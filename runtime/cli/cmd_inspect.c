@@ -247,9 +247,9 @@ static void write_text(const struct view *v, struct cm_buf *out)
 	put_line(out, "root", r->root, NULL);
 	put_line(out, "directory", v->s->session_dir, NULL);
 	put_line(out, "state", v->s->dir, NULL);
-	put_line(out, "workspace",
-		 r->workspace ? r->workspace : cm_workspace_kind_name(r->workspace_kind),
-		 r->is_workspace_read_only ? " (read-only)" : NULL);
+	if (r->workspace_kind != CM_WORKSPACE_REPO)
+		put_line(out, "workspace", cm_cli_session_subject(v->s),
+			 r->is_workspace_read_only ? " (read-only)" : NULL);
 	put_line(out, "repository", r->repo, NULL);
 	put_line(out, "ref", r->ref, NULL);
 	put_line(out, "checkout", r->checkout, r->is_checkout_done ? NULL : " (not complete)");

@@ -60,7 +60,7 @@ static void put_cell(struct cm_buf *out, const char *text, size_t width, bool is
 static void write_row(const struct cm_store_session *s, enum cm_session_status status,
 		      struct cm_buf *out)
 {
-	CM_AUTO_FREE char *subject = escaped(cm_cli_session_subject(&s->record));
+	CM_AUTO_FREE char *subject = escaped(cm_cli_session_subject(s));
 	CM_AUTO_FREE char *level = escaped(s->record.level ? s->record.level : "-");
 	char age[32];
 

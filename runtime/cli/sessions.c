@@ -33,11 +33,16 @@ enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,
 	return cm_session_status(&s->record, is_alive, has_end ? &last : NULL);
 }
 
-const char *cm_cli_session_subject(const struct cm_session_record *record)
+const char *cm_cli_session_subject(const struct cm_store_session *s)
 {
-	if (record->repo)
-		return record->repo;
-	return record->workspace ? record->workspace : "-";
+	const struct cm_session_record *r = &s->record;
+
+	if (r->repo)
+		return r->repo;
+	if (r->workspace)
+		return r->workspace;
+	/* a session by name that was told nothing works on its own directory */
+	return r->workspace_kind == CM_WORKSPACE_DEFAULT && !r->is_temporary ? s->session_dir : "-";
 }
 
 void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms)

@@ -16,8 +16,8 @@ int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret
 /* end, when it is not NULL, gets the keeper's last word, if there is one (magic 0: none). */
 enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,
 					     struct cm_end_record *end);
-/* What the session works on: its repository, else its workspace, else "-". Borrowed. */
-const char *cm_cli_session_subject(const struct cm_session_record *record);
+/* What the session works on: its repository, its workspace, its directory, or "-". Borrowed. */
+const char *cm_cli_session_subject(const struct cm_store_session *s);
 /* RFC 3339, or null when it is not known. */
 void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms);
 /* "3 min", "-" when it is not known */

@@ -189,6 +189,7 @@ static void test_ls(void **state)
 	assert_int_equal(env_create(b->env, "run-x", true, &temporary, NULL), CM_OK);
 	run(b, cm_cmd_ls, "ls");
 	has(b->out, "one                       created");
+	has(b->out, "/.mastracode/web/sandboxes/one\n");
 	has(b->out, "two                       running");
 	has(b->out, "full-single-id");
 	/* what a repository's path can hold does not reach the terminal */
