@@ -4,7 +4,7 @@
  *
  *	<state>/sessions/<id>/state.json   written only by clients, under lock
  *	                     /lock         flock of the client that changes something
- *	                     /keeper.lock  flock held by the keeper for its life
+ *	                     /keeper.lock  held by the keeper for its life (keeper_lock.h)
  *	                     /end          one fixed record, written by the keeper when it ends
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
