@@ -22,25 +22,39 @@ void cm_jail_init(struct cm_jail *jail)
 	jail->sock = -1;
 }
 
-int cm_jail_spawn(struct cm_jail *jail, const void *plan, size_t plan_len, bool is_temporary,
-		  const char *scope_id, struct cm_error *err)
+int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)
 {
-	CM_AUTO_FD int plan_fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
+	const char *ahead = NULL;
 	int pair[2];
 	int r;
 
-	if (plan_fd < 0)
-		return cm_error_set(err, CM_E_SYS, -plan_fd, "cannot seal the plan");
+	if (start->is_ahead)
+		ahead = start->has_own_network ? "--ahead=own" : "--ahead=host";
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
-	r = cm_helper_spawn_keeper(plan_fd, pair[1], scope_id, &jail->spawned, err);
+	r = cm_helper_spawn_keeper(pair[1], start->scope_id, ahead, &jail->spawned, err);
 	(void)close(pair[1]);
 	if (r < 0) {
 		(void)close(pair[0]);
 		return r;
 	}
 	jail->sock = pair[0];
-	jail->is_temporary = is_temporary;
+	jail->is_temporary = start->is_temporary;
+	return CM_OK;
+}
+
+int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
+{
+	CM_AUTO_FD int fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
+	struct cm_rec rec = { .type = CM_REC_PLAN };
+	int r;
+
+	if (fd < 0)
+		return cm_error_set(err, CM_E_SYS, -fd, "cannot seal the plan");
+	r = cm_proto_send(jail->sock, &rec, NULL, &fd, 1);
+	/* it ended already: what it has to say is in the socket */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return cm_error_set(err, CM_E_ISOLATION, -r, "the keeper went away");
 	return CM_OK;
 }
 
@@ -77,8 +91,11 @@ static int receive(struct cm_jail *jail, struct cm_msg *msg, int64_t deadline_ms
 	if (r == 1)
 		return CM_OK;
 	if (r == 0)
-		return cm_error_set(err, CM_E_ISOLATION, 0, "the keeper ended without a word");
-	return cm_error_set(err, CM_E_PROTOCOL, -r, "cannot understand the keeper");
+		r = cm_error_set(err, CM_E_ISOLATION, 0, "the keeper ended without a word");
+	else
+		r = cm_error_set(err, CM_E_PROTOCOL, -r, "cannot understand the keeper");
+	cm_error_hint(err, "'casemate doctor' looks for a cause; the system's log may name one");
+	return r;
 }
 
 int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err)

@@ -219,32 +219,61 @@ static void on_started(struct loop *loop, struct cm_msg *msg)
 	on_resize(relay);
 }
 
+static void on_end(struct loop *loop, const struct cm_rec_end *end)
+{
+	struct cm_relay *relay = loop->relay;
+
+	relay->end = *end;
+	relay->has_ended = true;
+	loop->drain_until_ms = cm_clock_mono_ms() + (relay->is_last ? LAST_DRAIN_MS : DRAIN_MS);
+	if (relay->is_last)
+		loop->p[SLOT_JAIL].fd = -1;
+}
+
+/*
+ * The jail is gone, or the request came to nothing. A command that had started is dead now, by
+ * the kernel, and that is its end: who reads "it did not start" may start it again.
+ */
+static void on_lost(struct loop *loop, const struct cm_error *why, struct cm_error *err)
+{
+	struct cm_relay *relay = loop->relay;
+	const struct cm_rec_end killed = { .kind = CM_END_KILLED, .flags = CM_ENDF_KILLED };
+
+	loop->p[SLOT_JAIL].fd = -1;
+	if (relay->has_ended)
+		return;
+	if (!relay->has_started) {
+		if (err)
+			*err = *why;
+		loop->result = why->code;
+		return;
+	}
+	relay->is_lost = true;
+	relay->why = *why;
+	on_end(loop, &killed);
+}
+
 static void take_message(struct loop *loop, struct cm_error *err)
 {
 	struct cm_relay *relay = loop->relay;
+	struct cm_error why = CM_ERROR_INIT;
 	struct cm_msg msg;
 	int r;
 
 	cm_msg_init(&msg);
 	r = cm_proto_recv(relay->jail->sock, &msg);
 	if (r != 1) {
-		if (!relay->has_ended)
-			loop->result = cm_error_set(err, CM_E_ISOLATION, 0,
-						    "the session ended unexpectedly");
-		loop->p[SLOT_JAIL].fd = -1;
+		(void)cm_error_set(&why, CM_E_ISOLATION, 0, "the session ended unexpectedly");
+		cm_error_hint(&why, "its keeper is gone: the system's log may say who ended it");
+		on_lost(loop, &why, err);
 	} else if (msg.rec.type == CM_REC_FAILED ||
 		   (msg.rec.type == CM_REC_REFUSED && msg.rec.id == relay->id)) {
-		cm_proto_error_of(&msg, err);
-		loop->result = err ? err->code : CM_E_ISOLATION;
+		cm_proto_error_of(&msg, &why);
+		on_lost(loop, &why, err);
 	} else if (msg.rec.type == CM_REC_STARTED && msg.rec.id == relay->id) {
 		on_started(loop, &msg);
 	} else if (msg.rec.type == CM_REC_END && msg.rec.id == relay->id) {
-		relay->end = msg.rec.body.end;
-		relay->has_ended = true;
-		loop->drain_until_ms =
-			cm_clock_mono_ms() + (relay->is_last ? LAST_DRAIN_MS : DRAIN_MS);
-		if (relay->is_last)
-			loop->p[SLOT_JAIL].fd = -1;
+		on_end(loop, &msg.rec.body.end);
 	}
 	cm_msg_clear(&msg);
 }

@@ -41,6 +41,9 @@ struct cm_relay {
 	int signal;
 	bool has_started;
 	bool has_ended;
+	/* the jail was lost while the command ran: `end` says killed, `why` how it came */
+	bool is_lost;
+	struct cm_error why;
 	struct cm_rec_end end;
 };
 
@@ -50,7 +53,7 @@ int cm_relay_block_signals(struct cm_error *err);
 int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err);
 /*
  * After the command was asked for: until its end, and what it still had to say. CM_OK when `end`
- * tells how it ended, else the keeper's error.
+ * tells how it ended, else the keeper's error: the command did not start.
  */
 int cm_relay_run(struct cm_relay *relay, struct cm_error *err);
 void cm_relay_close(struct cm_relay *relay);

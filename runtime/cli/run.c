@@ -139,6 +139,16 @@ static void explain_output(struct run *run)
 	cm_cli_print_error(run->cli, &err);
 }
 
+/* Not what the command did, and not that it never ran. */
+static void explain_lost(struct run *run)
+{
+	run->result.error = run->relay.why;
+	run->result.error.code = CM_E_SYS;
+	if (run->result.error.hint[0] == '\0')
+		cm_error_hint(&run->result.error, "the system's log may say who ended it");
+	cm_cli_print_error(run->cli, &run->result.error);
+}
+
 static void tell_no_network(struct run *run, const struct cm_rec_end *end)
 {
 	if (end->kind != CM_END_EXIT || end->status == 0 || end->detail == 0)
@@ -170,6 +180,8 @@ static int exit_of(struct run *run, const struct cm_rec_end *end)
 		explain_memory(run, end);
 		return 128 + SIGKILL;
 	case CM_END_KILLED:
+		if (run->relay.is_lost)
+			explain_lost(run);
 		return 128 + (run->relay.signal != 0 ? run->relay.signal : SIGKILL);
 	case CM_END_NOT_EXECUTED:
 		explain_not_executed(run, end, err);
