@@ -88,6 +88,8 @@ our_processes() {
 
 clean_up() {
 	local status=$? pid
+	# a child on its way to exec may still have the trap
+	[ "$BASHPID" = $$ ] || exit $status
 	trap - EXIT
 	for pid in $(our_processes); do
 		kill -KILL "$pid" 2>/dev/null
@@ -332,6 +334,7 @@ run() { # ARGUMENT...: status in rc, streams in files
 # Started in the background: its pid in $bg, its streams in files; wait_bg sets rc and elapsed_ms.
 start() { # ARGUMENT...
 	last_args="$*"
+	: >"$work/out"
 	"${as[@]}" "$casemate" "$@" >"$work/out" 2>"$work/err" &
 	bg=$!
 }

@@ -13,3 +13,4 @@ function(cm_run_test name timeout)
 endfunction()
 
 cm_run_test(wrapper 120 root plain sub)
+cm_run_test(signals 120 root plain sub)

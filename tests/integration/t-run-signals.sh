@@ -1,0 +1,188 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Signals to casemate run, and the death of each of its processes.
+# shellcheck disable=SC2016
+# SC2016: what single quotes keep from this shell is for the shell inside
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# The command has said that it is there.
+started() { grep -q ready "$work/out" 2>/dev/null; }
+
+# keeper and init of the only session, by their parents
+keeper_pid() {
+	local dir
+	for dir in /proc/[0-9]*; do
+		[ "$(readlink "$dir/exe" 2>/dev/null)" = "$top/bin/casemate-keeper" ] || continue
+		grep -q '^NSpid:[[:space:]][0-9]*$' "$dir/status" 2>/dev/null && ! is_init "$dir" &&
+			echo "${dir#/proc/}"
+	done
+}
+is_init() { grep -qE '^NSpid:.*[[:space:]]1$' "$1/status"; }
+init_pid() {
+	local dir
+	for dir in /proc/[0-9]*; do
+		[ "$(readlink "$dir/exe" 2>/dev/null)" = "$top/bin/casemate-keeper" ] || continue
+		[ "$(awk '/^PPid:/ { print $2 }' "$dir/status")" = "$(keeper_pid)" ] &&
+			echo "${dir#/proc/}"
+	done
+}
+
+nothing_runs() { [ -z "$(our_processes)" ]; }
+
+number() { kill -l "$1"; }
+
+begin 'a signal to casemate'
+for sig in INT TERM HUP QUIT; do
+	start run -- sh -c 'echo ready; sleep 30; echo not reached'
+	until_true 10 started
+	kill -s $sig "$bg"
+	wait_bg
+	is "$rc" $((128 + $(number $sig))) "$sig: the status is 128+n"
+	[ "$elapsed_ms" -lt 1900 ]
+	ok "$sig: at once (${elapsed_ms} ms)"
+	is "$(out)" 'ready' "$sig: the command has ended"
+done
+finish
+
+begin 'a command that handles it'
+start run -- sh -c 'trap "echo caught; exit 42" TERM; echo ready; while :; do sleep 0.05; done'
+until_true 10 started
+kill -TERM "$bg"
+wait_bg
+is "$(out)" 'ready
+caught' 'gets to clean up'
+is "$rc" 42 'and its own status'
+start run -- bash -c 'trap "echo int" INT; echo ready; sleep 0.3 & wait; wait; exit 7'
+until_true 10 started
+kill -INT "$bg"
+wait_bg
+is "$(out) $rc" 'ready
+int 7' 'or goes on'
+finish
+
+begin 'a command that ignores it'
+start run -- sh -c 'trap "" TERM INT; setsid sh -c "sleep 1000; :" & echo ready; while :; do sleep 0.05; done'
+until_true 10 started
+kill -TERM "$bg"
+wait_bg
+is "$rc" 143 'is killed'
+[ "$elapsed_ms" -ge 1900 ] && [ "$elapsed_ms" -lt 6000 ]
+ok "after two seconds ($elapsed_ms ms)"
+start run -- sh -c 'trap "" TERM INT; echo ready; while :; do sleep 0.05; done'
+until_true 10 started
+kill -TERM "$bg"
+sleep 0.3
+kill -TERM "$bg"
+wait_bg
+is "$rc" 143 'a second signal'
+[ "$elapsed_ms" -lt 1300 ]
+ok "kills at once ($elapsed_ms ms)"
+finish
+
+begin 'signals that the caller ignores or blocks'
+: >"$work/out"
+(
+	trap '' INT QUIT
+	exec "${as[@]}" "$casemate" run -- sh -c 'echo ready; sleep 30'
+) >"$work/out" 2>"$work/err" &
+bg=$!
+until_true 10 started
+kill -TERM $bg
+wait_bg
+is "$rc" 143 'do not hinder the others'
+(
+	trap '' TERM INT HUP PIPE CHLD
+	exec "${as[@]}" "$casemate" run -- grep '^Sig[BI]' /proc/self/status
+) >"$work/out" 2>"$work/err"
+is "$(out)" 'SigBlk:	0000000000000000
+SigIgn:	0000000000000000' 'and are not inherited by the command'
+finish
+
+begin 'kill -9 of casemate'
+start run -- sh -c 'setsid sh -c "sleep 1000; :" & (setsid sleep 1000 &) ; echo ready; sleep 1000'
+until_true 10 started
+kill -KILL "$bg"
+wait_bg
+until_true 5 nothing_runs
+ok 'ends a temporary session with all in it'
+run run -- true
+expect_status 0 'the next one works'
+finish
+
+begin 'kill -9 of the keeper'
+start run -- sh -c 'setsid sh -c "sleep 1000; :" & echo ready; sleep 1000'
+until_true 10 started
+pid=$(keeper_pid)
+kill -KILL "$pid"
+wait_bg
+is "$rc" 137 'is the end of the command'
+like "$(err)" "casemate: the session ended unexpectedly
+hint: *" 'which is said'
+until_true 5 nothing_runs
+ok 'and ends everything in the jail'
+finish
+
+begin 'kill -9 of init'
+start run -- sh -c 'echo ready; sleep 1000'
+until_true 10 started
+pid=$(init_pid)
+kill -KILL "$pid"
+wait_bg
+is "$rc" 137 'is the end of the command, too'
+like "$(err)" "casemate: *
+hint: *" 'which is said'
+finish
+
+begin 'signals to the keeper'
+start run -- sh -c 'echo ready; sleep 1000'
+until_true 10 started
+for sig in INT HUP QUIT USR1 PIPE; do
+	kill -s $sig "$(keeper_pid)"
+done
+sleep 0.2
+kill -0 "$bg"
+ok 'of the terminal do nothing'
+kill -TERM "$(keeper_pid)"
+wait_bg
+[ $rc -ge 125 ]
+ok "TERM ends the session (status $rc)"
+finish
+
+begin 'stop and continue'
+start run -- sh -c 'echo ready; i=0; while [ $i -lt 5 ]; do sleep 0.1; i=$((i + 1)); echo $i; done'
+until_true 10 started
+kill -STOP "$bg"
+sleep 0.3
+[ "$(awk '{ print $3 }' "/proc/$bg/stat")" = T ]
+ok 'SIGSTOP stops casemate'
+kill -CONT "$bg"
+wait_bg
+is "$(out | tr '\n' ' ')$rc" 'ready 1 2 3 4 5 0' 'and SIGCONT lets it go on, nothing is lost'
+start run -- sh -c 'echo ready; sleep 0.6; echo end'
+until_true 10 started
+kill -TSTP "$bg"
+sleep 0.3
+[ "$(awk '{ print $3 }' "/proc/$bg/stat")" = T ]
+ok 'SIGTSTP stops casemate'
+kill -CONT "$bg"
+wait_bg
+is "$(out | tr '\n' ' ')$rc" 'ready end 0' 'until SIGCONT'
+finish
+
+begin 'the time limit'
+since=$(now_ms)
+run run --timeout 300ms -- sh -c 'trap "echo term; exit 3" TERM; echo ready; while :; do sleep 0.05; done'
+expect_status 124 'comes as TERM first'
+expect_out 'ready
+term' 'so that a command can clean up'
+run run --timeout 300ms -- sh -c 'trap "" TERM; setsid sh -c "trap \"\" TERM; sleep 1000; :" & while :; do sleep 0.05; done'
+expect_status 124 'and as KILL after two seconds'
+[ $(($(now_ms) - since)) -lt 12000 ]
+ok 'with what it started'
+since=$(now_ms)
+"${as[@]}" "$casemate" run --timeout 300ms -- sh -c 'setsid sleep 60 & exec sleep 60' | cat >/dev/null
+[ $(($(now_ms) - since)) -lt 5000 ]
+ok 'also where daemons hold the pipes'
+finish
+
+done_testing
