@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "isolation/keeper/handover.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/mech/caps.h"
 #include "isolation/mech/landlock.h"
@@ -30,25 +31,18 @@
 /* The maps are written by the keeper; before that this process has no id it could use. */
 static int stage_maps(struct cm_init *init, struct cm_error *err)
 {
-	struct cm_msg msg;
-	int r;
+	return cm_handover_wait(init->sock, &init->plan, init->tasks_fd, err);
+}
 
-	cm_msg_init(&msg);
-	r = cm_proto_recv(init->sock, &msg);
-	if (r == 1 && msg.rec.type == CM_REC_GO)
-		r = CM_OK;
-	else
-		r = cm_error_set(err, CM_E_ISOLATION, r < 0 ? -r : 0,
-				 "the keeper went away before the jail was made");
-	cm_msg_clear(&msg);
-	return r;
+static bool is_roots(const struct cm_init *init)
+{
+	return init->plan.header->idmap == CM_IDMAP_SLOT;
 }
 
 static int stage_sources(struct cm_init *init, struct cm_error *err)
 {
-	if (!init->opens_sources)
-		return CM_OK;
-	return cm_mount_sources_open(init->plan, init->sources, err);
+	/* root's come from the keeper: the jail's own root has no rights on the host's paths */
+	return is_roots(init) ? CM_OK : cm_mount_sources_open(&init->plan, &init->sources, err);
 }
 
 static int stage_cgroup(struct cm_init *init, struct cm_error *err)
@@ -69,23 +63,27 @@ static int stage_cgroup(struct cm_init *init, struct cm_error *err)
 
 static int stage_builder(struct cm_init *init, struct cm_error *err)
 {
-	return cm_ns_become_builder(init->plan, err);
+	return cm_ns_become_builder(&init->plan, err);
 }
 
 static int stage_mounts(struct cm_init *init, struct cm_error *err)
 {
-	int r;
+	int r = CM_OK;
 
+	if (is_roots(init))
+		r = cm_handover_recv_sources(init->sock, &init->sources, init->plan.header->n_ops,
+					     err);
 	(void)umask(0);
-	r = cm_mounts_build(init->plan, init->sources, err);
+	if (r == CM_OK)
+		r = cm_mounts_build(&init->plan, &init->sources, err);
 	(void)umask(022);
-	cm_mount_sources_close(init->sources);
+	/* what is still open goes with the other descriptors */
 	return r;
 }
 
 static int stage_settle(struct cm_init *init, struct cm_error *err)
 {
-	return cm_ns_settle(init->plan, err);
+	return cm_ns_settle(&init->plan, err);
 }
 
 /* The jail's own /dev/null, and nothing of the host but the socket. */
@@ -107,7 +105,7 @@ static int stage_descriptors(struct cm_init *init, struct cm_error *err)
 
 static int stage_rlimits(struct cm_init *init, struct cm_error *err)
 {
-	return cm_rlimits_set(init->plan, err);
+	return cm_rlimits_set(&init->plan, err);
 }
 
 static int stage_no_new_privs(struct cm_init *init, struct cm_error *err)
@@ -120,22 +118,22 @@ static int stage_no_new_privs(struct cm_init *init, struct cm_error *err)
 
 static int stage_landlock(struct cm_init *init, struct cm_error *err)
 {
-	return cm_landlock_enter(init->plan, err);
+	return cm_landlock_enter(&init->plan, err);
 }
 
 static int stage_bounding(struct cm_init *init, struct cm_error *err)
 {
-	return cm_caps_bound(init->plan, err);
+	return cm_caps_bound(&init->plan, err);
 }
 
 static int stage_identity(struct cm_init *init, struct cm_error *err)
 {
-	return cm_ns_become_init(init->plan, err);
+	return cm_ns_become_init(&init->plan, err);
 }
 
 static int stage_caps(struct cm_init *init, struct cm_error *err)
 {
-	return cm_caps_keep(cm_caps_of_init(init->plan), err);
+	return cm_caps_keep(cm_caps_of_init(&init->plan), err);
 }
 
 static int stage_dumpable(struct cm_init *init, struct cm_error *err)
@@ -209,9 +207,14 @@ static const struct {
 	{ "verification", stage_verify },
 };
 
-_Noreturn void cm_init_main(struct cm_init *init)
+_Noreturn void cm_init_main(int sock)
 {
+	static struct cm_init state;
+	struct cm_init *init = &state;
 	struct cm_error err = CM_ERROR_INIT;
+
+	init->sock = sock;
+	cm_mount_sources_init(&init->sources);
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(stages); i++) {
 		if (stages[i].run(init, &err) == CM_OK)
@@ -220,5 +223,5 @@ _Noreturn void cm_init_main(struct cm_init *init)
 		(void)cm_proto_send_error(init->sock, CM_REC_FAILED, 0, &err);
 		_exit(125);
 	}
-	cm_init_serve(init->plan, init->sock);
+	cm_init_serve(&init->plan, init->sock);
 }

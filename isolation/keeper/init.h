@@ -13,19 +13,16 @@
 #include "isolation/plan/plan.h"
 
 struct cm_init {
-	const struct cm_plan *plan;
+	struct cm_plan plan;
 	/* to the keeper */
 	int sock;
 	/* v1: tasks files to write "0" to; -1 where there is none */
 	int tasks_fd[CM_CG_N];
-	/* root: opened by the keeper */
-	struct cm_mount_sources *sources;
-	/* the sources are init's own business (ordinary user) */
-	bool opens_sources;
+	struct cm_mount_sources sources;
 };
 
-/* Runs in the child of cm_ns_clone_init; never returns. */
-_Noreturn void cm_init_main(struct cm_init *init);
+/* Runs in the child of cm_ns_clone_init, with the keeper's socket; never returns. */
+_Noreturn void cm_init_main(int sock);
 
 /* The service loop, once the jail stands; never returns. */
 _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock);

@@ -45,6 +45,11 @@ struct cm_keeper_exec {
 
 struct cm_keeper {
 	struct cm_plan plan;
+	/* the socket that the keeper was started with */
+	int starter;
+	/* init was forked before the plan was known, with or without a network of its own */
+	bool is_ahead;
+	bool has_own_network;
 	enum cm_keeper_state state;
 	bool is_temporary;
 	struct cm_loop loop;
@@ -63,8 +68,13 @@ struct cm_keeper {
 	struct cm_msg msg;
 };
 
-/* start.c: from a checked plan to a running init; nothing is left behind on failure. */
-int cm_keeper_start(struct cm_keeper *k, int client_sock, struct cm_error *err);
+/*
+ * start.c. From a checked plan to an init that builds the jail; cm_keeper_end cleans up on failure.
+ * Ahead: the namespaces, which take longest, while the client still makes the plan; only for a
+ * temporary session whose init is not born into a v2 group.
+ */
+int cm_keeper_clone_ahead(struct cm_keeper *k, bool has_own_network, struct cm_error *err);
+int cm_keeper_start(struct cm_keeper *k, int plan_fd, struct cm_error *err);
 /* end.c: kill the jail, remove what was made, write the end record. Idempotent. */
 void cm_keeper_end(struct cm_keeper *k);
 /* Tell everybody who waits that the session failed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * casemate-keeper: plan in descriptor 3 (sealed memfd), the client's socket in descriptor 4.
+ * casemate-keeper: the starter's socket is descriptor 3; its first record is the plan.
  *
- * Started by casemate, never by hand. Nothing of the caller's is kept: descriptors above 4 are
+ * Started by casemate, never by hand. Nothing of the caller's is kept: descriptors above 3 are
  * closed, 0 to 2 are /dev/null, the environment is not read, signals are as a fresh process has
  * them, and the process leads a session of its own so that Ctrl-C reaches the client only.
  */
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -20,14 +19,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "isolation/keeper/handover.h"
 #include "isolation/keeper/keeper.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
-#define PLAN_FD 3
-#define CLIENT_FD 4
+#define STARTER_FD 3
 
 static struct cm_keeper keeper;
+
+struct arguments {
+	bool is_ahead;
+	bool has_own_network;
+};
 
 static int prepare_process(struct cm_error *err)
 {
@@ -41,10 +45,10 @@ static int prepare_process(struct cm_error *err)
 			return cm_error_set(err, CM_E_SYS, errno, "cannot replace descriptor %d",
 					    i);
 	}
-	if (cm_sys_close_range(CLIENT_FD + 1, ~0U, 0) < 0)
+	if (cm_sys_close_range(STARTER_FD + 1, ~0U, 0) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot close descriptors");
-	if (fcntl(PLAN_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(CLIENT_FD, F_SETFD, FD_CLOEXEC) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "a descriptor is missing");
+	if (fcntl(STARTER_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "the starter's socket is missing");
 	/* an ignored signal stays ignored over execve, in the payload too */
 	for (int sig = 1; sig < 32; sig++)
 		(void)signal(sig, SIG_DFL);
@@ -57,23 +61,16 @@ static int prepare_process(struct cm_error *err)
 	return CM_OK;
 }
 
-static int read_plan(struct cm_plan *ret, struct cm_error *err)
+/* The starter's first record. It may take its time: it is still looking at the host. */
+static int receive_plan(struct cm_keeper *k, int *ret_fd, struct cm_error *err)
 {
-	const int need = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct stat st;
-	void *memory;
-	int seals = fcntl(PLAN_FD, F_GET_SEALS);
+	int r = cm_proto_recv(STARTER_FD, &k->msg);
 
-	/* what is checked must not change afterwards */
-	if (seals < 0 || (seals & need) != need)
-		return cm_error_set(err, CM_E_PROTOCOL, 0, "the plan is not sealed");
-	if (fstat(PLAN_FD, &st) < 0 || st.st_size <= 0 || st.st_size > 8 * 1024 * 1024)
-		return cm_error_set(err, CM_E_PROTOCOL, 0, "the plan has no usable size");
-	memory = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, PLAN_FD, 0);
-	if (memory == MAP_FAILED)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot map the plan");
-	(void)close(PLAN_FD);
-	return cm_plan_check(memory, (size_t)st.st_size, ret, err);
+	if (r != 1 || k->msg.rec.type != CM_REC_PLAN || k->msg.n_fds != 1)
+		return cm_error_set(err, CM_E_PROTOCOL, r < 0 ? -r : 0, "no plan came");
+	*ret_fd = cm_fd_take(&k->msg.fds[0]);
+	cm_msg_clear(&k->msg);
+	return cm_handover_map_plan(*ret_fd, &k->plan, err);
 }
 
 static void on_signal(struct cm_loop *loop, int fd, uint32_t events, void *data)
@@ -117,41 +114,53 @@ static int detach(struct cm_error *err)
 	return CM_OK;
 }
 
-static int run(struct cm_keeper *k, struct cm_error *err)
+static int run(struct cm_keeper *k, const struct arguments *args, struct cm_error *err)
 {
+	CM_AUTO_FD int plan_fd = -1;
 	int r = prepare_process(err);
 
 	if (r == CM_OK)
-		r = read_plan(&k->plan, err);
+		r = cm_loop_init(&k->loop, err);
+	if (r == CM_OK && args->is_ahead)
+		r = cm_keeper_clone_ahead(k, args->has_own_network, err);
+	if (r == CM_OK)
+		r = receive_plan(k, &plan_fd, err);
 	if (r < 0)
 		return r;
 	k->is_temporary = (k->plan.header->flags & CM_PLANF_TEMPORARY) != 0;
 	if (!k->is_temporary)
 		r = detach(err);
 	if (r == CM_OK)
-		r = cm_loop_init(&k->loop, err);
-	if (r == CM_OK)
 		r = watch_signals(k, err);
 	if (r == CM_OK)
-		r = cm_keeper_start(k, CLIENT_FD, err);
+		r = cm_keeper_start(k, plan_fd, err);
+	cm_fd_close(&plan_fd);
 	if (r == CM_OK)
 		r = cm_loop_run(&k->loop, err);
 	return r;
 }
 
-/* casemate-scope passes on where systemd lets groups be made: the one fact that the plan, made
- * before it, cannot have. */
-static int take_arguments(struct cm_keeper *k, int argc, char **argv, struct cm_error *err)
+/*
+ * --cgroup-base=DIR: where systemd lets groups be made (from casemate-scope): the one fact that the
+ * plan, made before it, cannot have. --ahead=own|host: fork init now, with that network.
+ */
+static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc, char **argv,
+			  struct cm_error *err)
 {
-	static const char option[] = "--cgroup-base=";
+	static const char base[] = "--cgroup-base=";
 
-	if (argc == 2 && strncmp(argv[1], option, sizeof(option) - 1) == 0) {
-		k->cgroup.base = argv[1] + sizeof(option) - 1;
-		return CM_OK;
+	for (int i = 1; i < argc; i++) {
+		if (strncmp(argv[i], base, sizeof(base) - 1) == 0) {
+			k->cgroup.base = argv[i] + sizeof(base) - 1;
+		} else if (strcmp(argv[i], "--ahead=own") == 0) {
+			args->is_ahead = args->has_own_network = true;
+		} else if (strcmp(argv[i], "--ahead=host") == 0) {
+			args->is_ahead = true;
+		} else {
+			return cm_error_set(err, CM_E_INVALID, 0,
+					    "casemate-keeper is started by casemate only");
+		}
 	}
-	if (argc > 1)
-		return cm_error_set(err, CM_E_INVALID, 0,
-				    "casemate-keeper is started by casemate only");
 	return CM_OK;
 }
 
@@ -159,7 +168,10 @@ int main(int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_keeper *k = &keeper;
+	struct arguments args = { false, false };
 	int r;
+
+	k->starter = STARTER_FD;
 
 	k->state = CM_KS_STARTING;
 	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = -1;
@@ -168,12 +180,12 @@ int main(int argc, char **argv)
 		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);
 	cm_msg_init(&k->msg);
-	r = take_arguments(k, argc, argv, &err);
+	r = take_arguments(k, &args, argc, argv, &err);
 	if (r == CM_OK)
-		r = run(k, &err);
+		r = run(k, &args, &err);
 	/* first the cleanup, then the word: who reads it may count on nothing being left */
 	cm_keeper_end(k);
 	if (r < 0)
-		(void)cm_proto_send_error(CLIENT_FD, CM_REC_FAILED, 0, &err);
+		(void)cm_proto_send_error(STARTER_FD, CM_REC_FAILED, 0, &err);
 	return r < 0 ? 125 : 0;
 }

@@ -20,7 +20,8 @@ int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds
 	int all[CM_SOCK_MAX_FDS] = { 0 };
 	size_t n_iov = 1;
 
-	if (n_fds + 1 > CM_SOCK_MAX_FDS || rec->len > CM_PROTO_BLOB_MAX)
+	if (n_fds + (rec->len > CM_PROTO_INLINE_MAX) > CM_SOCK_MAX_FDS ||
+	    rec->len > CM_PROTO_BLOB_MAX)
 		return -E2BIG;
 	if (n_fds > 0)
 		memcpy(all, fds, n_fds * sizeof(*fds));

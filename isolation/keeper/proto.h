@@ -22,6 +22,11 @@
 #define CM_PROTO_MAX_ARGS 65536U
 
 enum cm_rec_type {
+	/*
+	 * starter -> keeper: the plan, as a sealed memfd in the one descriptor. First record of the
+	 * socket that the keeper was started with, and only there.
+	 */
+	CM_REC_PLAN = 15,
 	/* client -> keeper: first record. body.hello; blob: the full session id */
 	CM_REC_HELLO = 1,
 	/* client -> keeper: answered by INFO with body.info */
@@ -52,7 +57,10 @@ enum cm_rec_type {
 	CM_REC_FAILED = 68,
 	CM_REC_STOPPED = 69,
 
-	/* keeper -> init: the ids are mapped, go on */
+	/*
+	 * keeper -> init: the ids are mapped, go on. Descriptors: the plan, then a tasks file for
+	 * each bit of body.go.tasks in order.
+	 */
 	CM_REC_GO = 96,
 	/* init -> keeper: nothing bears this slot's mark any more. body.slot */
 	CM_REC_SLOT_FREE = 97,
@@ -191,6 +199,11 @@ struct cm_rec_end {
 	uint64_t memory_peak_bytes;
 };
 
+struct cm_rec_go {
+	/* CM_CG_* */
+	uint32_t tasks;
+};
+
 struct cm_rec_slot {
 	uint32_t slot;
 };
@@ -209,6 +222,7 @@ struct cm_rec {
 		struct cm_rec_started started;
 		struct cm_rec_end end;
 		struct cm_rec_slot slot;
+		struct cm_rec_go go;
 		uint8_t pad[112];
 	} body;
 };

@@ -9,14 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "isolation/keeper/handover.h"
 #include "isolation/keeper/init.h"
 #include "isolation/keeper/keeper.h"
 #include "isolation/mech/ns.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 #include "runtime/store/keeper_lock.h"
-
-static struct cm_mount_sources sources;
 
 /* As seen from the host: whom the leaf groups' cgroup.procs must belong to. */
 static uid_t init_kuid(const struct cm_plan *plan)
@@ -38,50 +37,62 @@ static int open_state(struct cm_keeper *k, struct cm_error *err)
 	return cm_store_keeper_lock(k->state_dir_fd, &k->lock_fd, err);
 }
 
-/* In the child: everything of the keeper's but what init needs is closed by its own stages. */
-static _Noreturn void become_init(struct cm_keeper *k, int sock, int client_sock)
+static int clone_init(struct cm_keeper *k, bool has_own_network, int cgroup_fd,
+		      struct cm_error *err)
 {
-	static struct cm_init init;
-
-	(void)close(client_sock);
-	init.plan = &k->plan;
-	init.sock = sock;
-	init.sources = &sources;
-	init.opens_sources = k->plan.header->idmap != CM_IDMAP_SLOT;
-	for (size_t i = 0; i < CM_CG_N; i++)
-		init.tasks_fd[i] = k->cgroup.tasks_fd[i];
-	cm_init_main(&init);
-}
-
-static int clone_init(struct cm_keeper *k, int client_sock, struct cm_error *err)
-{
-	int cgroup_fd = k->cgroup.kind == CM_CGROUP_V2 ? k->cgroup.group_fd[0] : -1;
-	struct cm_rec go = { .type = CM_REC_GO };
 	int pair[2];
 	pid_t pid;
-	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
-	pid = cm_ns_clone_init(&k->plan, cgroup_fd, &k->init_pidfd, err);
+	pid = cm_ns_clone_init(has_own_network, cgroup_fd, &k->init_pidfd, err);
 	if (pid == 0) {
+		/* its own stages close what else it has of the keeper's */
 		(void)close(pair[0]);
-		become_init(k, pair[1], client_sock);
+		(void)close(k->starter);
+		cm_init_main(pair[1]);
 	}
 	(void)close(pair[1]);
 	k->init_sock = pair[0];
 	if (pid < 0)
 		return (int)pid;
 	k->init_pid = pid;
-	r = cm_ns_write_maps(&k->plan, pid, err);
-	if (r < 0)
-		return r;
-	/* not before: /proc/PID/uid_map of a non-dumpable process belongs to root */
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	r = cm_proto_send(k->init_sock, &go, NULL, NULL, 0);
-	if (r < 0)
-		return cm_error_set(err, CM_E_ISOLATION, -r, "init went away");
 	return CM_OK;
+}
+
+int cm_keeper_clone_ahead(struct cm_keeper *k, bool has_own_network, struct cm_error *err)
+{
+	k->is_ahead = true;
+	k->has_own_network = has_own_network;
+	return clone_init(k, has_own_network, -1, err);
+}
+
+static int make_init(struct cm_keeper *k, struct cm_error *err)
+{
+	bool has_own_network = (k->plan.header->flags & CM_PLANF_NETNS) != 0;
+	int cgroup_fd = k->cgroup.kind == CM_CGROUP_V2 ? k->cgroup.group_fd[0] : -1;
+
+	if (!k->is_ahead)
+		return clone_init(k, has_own_network, cgroup_fd, err);
+	/* whoever started us ahead of the plan must have known these */
+	if (has_own_network != k->has_own_network || cgroup_fd >= 0 || !k->is_temporary)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "the plan is not what was announced");
+	return CM_OK;
+}
+
+static int send_sources(struct cm_keeper *k, struct cm_error *err)
+{
+	static struct cm_mount_sources sources;
+	int r;
+
+	if (k->plan.header->idmap != CM_IDMAP_SLOT)
+		return CM_OK;
+	cm_mount_sources_init(&sources);
+	r = cm_mount_sources_open(&k->plan, &sources, err);
+	if (r == CM_OK)
+		r = cm_handover_send_sources(k->init_sock, &sources, k->plan.header->n_ops, err);
+	cm_mount_sources_close(&sources);
+	return r;
 }
 
 static void on_init(struct cm_loop *loop, int fd, uint32_t events, void *data)
@@ -92,25 +103,28 @@ static void on_init(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	cm_keeper_answer(data);
 }
 
-int cm_keeper_start(struct cm_keeper *k, int client_sock, struct cm_error *err)
+int cm_keeper_start(struct cm_keeper *k, int plan_fd, struct cm_error *err)
 {
-	int r;
+	int r = open_state(k, err);
 
-	cm_mount_sources_init(&sources);
-	r = open_state(k, err);
 	/* with the lock held: a group of this name is a leftover of a keeper that was killed */
 	if (r == CM_OK && !k->is_temporary)
 		r = cm_cgroup_collect(&k->plan, err);
 	if (r == CM_OK)
 		r = cm_cgroup_make(&k->cgroup, &k->plan, init_kuid(&k->plan), err);
-	/* root's host paths are out of reach for the jail's own root */
-	if (r == CM_OK && k->plan.header->idmap == CM_IDMAP_SLOT)
-		r = cm_mount_sources_open(&k->plan, &sources, err);
 	if (r == CM_OK)
-		r = clone_init(k, client_sock, err);
-	cm_mount_sources_close(&sources);
+		r = make_init(k, err);
 	if (r == CM_OK)
-		r = cm_keeper_client_add(k, client_sock, true, err);
+		r = cm_ns_write_maps(&k->plan, k->init_pid, err);
+	if (r < 0)
+		return r;
+	/* not before: /proc/PID/uid_map of a non-dumpable process belongs to root */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	r = cm_handover_go(k->init_sock, plan_fd, &k->cgroup, err);
+	if (r == CM_OK)
+		r = send_sources(k, err);
+	if (r == CM_OK)
+		r = cm_keeper_client_add(k, k->starter, true, err);
 	if (r == CM_OK)
 		r = cm_loop_add(&k->loop, k->init_sock, EPOLLIN, on_init, k, err);
 	return r;

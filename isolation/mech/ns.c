@@ -61,8 +61,7 @@ static void explain_clone(struct cm_error *err, int error)
 	}
 }
 
-pid_t cm_ns_clone_init(const struct cm_plan *plan, int cgroup_fd, int *ret_pidfd,
-		       struct cm_error *err)
+pid_t cm_ns_clone_init(bool has_own_network, int cgroup_fd, int *ret_pidfd, struct cm_error *err)
 {
 	int pidfd = -1;
 	struct clone3_args args = {
@@ -73,7 +72,7 @@ pid_t cm_ns_clone_init(const struct cm_plan *plan, int cgroup_fd, int *ret_pidfd
 	};
 	long pid;
 
-	if ((plan->header->flags & CM_PLANF_NETNS) != 0)
+	if (has_own_network)
 		args.flags |= CLONE_NEWNET;
 	if (cgroup_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;

@@ -3,19 +3,19 @@
 #ifndef CM_ISOLATION_MECH_NS_H
 #define CM_ISOLATION_MECH_NS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "casemate/error.h"
 #include "isolation/plan/plan.h"
 
 /*
- * Fork init into new namespaces (user, mount, pid, ipc, uts, time, net unless the plan shares the
- * host's; the cgroup namespace is init's own step, after it has joined its group). cgroup_fd: v2
- * group to be born in, or -1. In the child returns 0, in the parent the pid; *ret_pidfd is set in
+ * Fork init into new namespaces (user, mount, pid, ipc, uts, time, net unless it shares the host's;
+ * the cgroup namespace is init's own step, after it has joined its group). cgroup_fd: v2 group to
+ * be born in, or -1. In the child returns 0, in the parent the pid; *ret_pidfd is set in
  * the parent. Negative: an error code.
  */
-pid_t cm_ns_clone_init(const struct cm_plan *plan, int cgroup_fd, int *ret_pidfd,
-		       struct cm_error *err);
+pid_t cm_ns_clone_init(bool has_own_network, int cgroup_fd, int *ret_pidfd, struct cm_error *err);
 /* In the keeper: write the id maps of init, by newuidmap and newgidmap where the plan says so. */
 int cm_ns_write_maps(const struct cm_plan *plan, pid_t init, struct cm_error *err);
 /* In init, when mapped: become the id that builds the jail (root inside; the agent's if alone). */

@@ -232,6 +232,7 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 {
 	char helper[PATH_MAX];
 	struct cm_local_plan extra = { helper, HELPER_INSIDE, true };
+	const struct cm_jail_start start = { .is_temporary = true };
 	struct cm_spec spec;
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
 	int64_t start_us = cm_clock_mono_us();
@@ -251,7 +252,9 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	if (r == CM_OK)
 		r = cm_local_plan_make(l, &spec, l->session.session_dir, true, &extra, &plan, err);
 	if (r == CM_OK)
-		r = cm_jail_spawn(&l->jail, plan.data, plan.len, true, NULL, err);
+		r = cm_jail_spawn(&l->jail, &start, err);
+	if (r == CM_OK)
+		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
 	if (r == CM_OK)
 		r = in_jail(l, err);
 	cm_jail_close(&l->jail);

@@ -65,33 +65,25 @@ int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *er
 	return CM_E_NOT_FOUND;
 }
 
-static int add_actions(posix_spawn_file_actions_t *actions, const int from[2])
-{
-	int r = posix_spawn_file_actions_adddup2(actions, from[0], 3);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, from[1], 4);
-	return r;
-}
-
-int cm_helper_spawn_keeper(int plan_fd, int sock, const char *scope_id, pid_t *ret_pid,
+int cm_helper_spawn_keeper(int sock, const char *scope_id, const char *option, pid_t *ret_pid,
 			   struct cm_error *err)
 {
 	char keeper[PATH_MAX];
 	char scope[PATH_MAX];
-	/* out of the way of 3 and 4, so that no dup2 overwrites the other's source */
-	CM_AUTO_FD int plan_high = fcntl(plan_fd, F_DUPFD_CLOEXEC, 10);
-	CM_AUTO_FD int sock_high = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	const int from[2] = { plan_high, sock_high };
-	char *direct[] = { keeper, NULL };
-	char *scoped[] = { scope, (char *)(uintptr_t)scope_id, (char *)(uintptr_t) "--", keeper,
-			   NULL };
+	/* never 3 itself, where dup2 would leave it close-on-exec */
+	CM_AUTO_FD int high = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	char *own_option = (char *)(uintptr_t)option;
+	char *direct[] = { keeper, own_option, NULL };
+	char *scoped[] = {
+		scope, (char *)(uintptr_t)scope_id, (char *)(uintptr_t) "--", keeper, own_option,
+		NULL
+	};
 	/* none of ours reads the environment */
 	char *env[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	int r;
 
-	if (plan_high < 0 || sock_high < 0)
+	if (high < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot duplicate a descriptor");
 	r = cm_helper_path("casemate-keeper", keeper, sizeof(keeper), err);
 	if (r == CM_OK && scope_id)
@@ -101,7 +93,7 @@ int cm_helper_spawn_keeper(int plan_fd, int sock, const char *scope_id, pid_t *r
 	r = posix_spawn_file_actions_init(&actions);
 	if (r != 0)
 		return cm_error_set(err, CM_E_NOMEM, r, "cannot start the keeper");
-	r = add_actions(&actions, from);
+	r = posix_spawn_file_actions_adddup2(&actions, high, 3);
 	if (r == 0)
 		r = posix_spawn(ret_pid, scope_id ? scope : keeper, &actions, NULL,
 				scope_id ? scoped : direct, env);

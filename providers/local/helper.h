@@ -15,8 +15,8 @@
  * variable has a say.
  */
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err);
-/* Spawn the keeper with the plan as descriptor 3 and the socket as 4. */
-int cm_helper_spawn_keeper(int plan_fd, int sock, const char *scope_id, pid_t *ret_pid,
+/* Spawn the keeper with the socket as descriptor 3; option: one argument for it, or NULL. */
+int cm_helper_spawn_keeper(int sock, const char *scope_id, const char *option, pid_t *ret_pid,
 			   struct cm_error *err);
 
 #endif

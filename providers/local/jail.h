@@ -29,13 +29,23 @@ struct cm_jail {
 
 void cm_jail_init(struct cm_jail *jail);
 
-/*
- * Spawn a keeper with a plan (flat form, checked). Returns at once: commands may be sent before
- * the jail is up. is_temporary as in the plan. scope_id: a session id when systemd must be asked
- * for a control group (casemate-scope starts the keeper then), else NULL.
- */
-int cm_jail_spawn(struct cm_jail *jail, const void *plan, size_t plan_len, bool is_temporary,
-		  const char *scope_id, struct cm_error *err);
+/* Spawn a keeper, which waits for its plan. Returns at once. */
+struct cm_jail_start {
+	/* ends with its client */
+	bool is_temporary;
+	/* session id, when systemd must be asked for a control group (casemate-scope starts the
+	 * keeper then), else NULL */
+	const char *scope_id;
+	/*
+	 * The namespaces may be made while the plan is: only for a temporary session, not where
+	 * init is born into a v2 group, and has_own_network must be what the plan will say.
+	 */
+	bool is_ahead;
+	bool has_own_network;
+};
+int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
+/* Send the plan (flat form, checked). Commands may be sent at once, before the jail is up. */
+int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens. */
 int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
 		    int64_t deadline_ms, struct cm_error *err);

@@ -171,6 +171,9 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	if (!l->spec.session_id) {
 		l->is_temporary = true;
 		l->is_kept = l->spec.is_kept;
+		r = cm_local_spawn_ahead(l, err);
+		if (r < 0)
+			return r;
 		(void)cm_store_collect(&l->store, NULL, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));
 		return create(l, id, err);

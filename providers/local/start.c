@@ -62,12 +62,35 @@ static int connect_running(struct cm_local *l, struct cm_error *err)
 			       err);
 }
 
+static int spawn(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_jail_start start = { .is_temporary = l->is_temporary };
+
+	if (l->host.cgroup.needs_scope && l->summary.cgroup_controllers != 0)
+		start.scope_id = l->session.record.id;
+	return cm_jail_spawn(&l->jail, &start, err);
+}
+
+int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_jail_start start = {
+		.is_temporary = true,
+		/* into a v2 group init must be born, and that the keeper makes from the plan */
+		.is_ahead = l->host.cgroup.kind != CM_CGROUP_V2,
+		.has_own_network = l->spec.network != CM_NETWORK_HOST,
+	};
+
+	/* the checkout's jail comes first; and systemd is asked only when a limit needs it */
+	if (l->spec.workspace_kind == CM_WORKSPACE_REPO || l->host.cgroup.needs_scope)
+		return CM_OK;
+	return cm_jail_spawn(&l->jail, &start, err);
+}
+
 int cm_local_start(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
 	CM_AUTO_FREE char *marker = NULL;
 	struct cm_local_plan extra = { 0 };
-	const char *scope = NULL;
 	int r = CM_OK;
 
 	if (l->is_running)
@@ -88,9 +111,9 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 	r = cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
 	if (r < 0)
 		return r;
-	if (l->host.cgroup.needs_scope && l->summary.cgroup_controllers != 0)
-		scope = l->session.record.id;
-	return cm_jail_spawn(&l->jail, plan.data, plan.len, l->is_temporary, scope, err);
+	if (l->jail.sock < 0)
+		r = spawn(l, err);
+	return r < 0 ? r : cm_jail_plan(&l->jail, plan.data, plan.len, err);
 }
 
 const char *cm_local_marker_dir(const struct cm_local *l)
