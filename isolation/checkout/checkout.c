@@ -100,7 +100,8 @@ static int step_write(struct run *run, struct cm_error *err)
 					 err);
 	if (r != CM_OK || run->resolved.is_unborn)
 		return r;
-	r = cm_tree_checkout(run->target.repo, &run->resolved.commit, run->rep, err);
+	r = cm_tree_checkout(git_repository_path(run->target.repo), run->target.partial_path,
+			     &run->resolved.commit, run->rep, err);
 	if (r == CM_E_CHECKOUT && run->is_partial_clone)
 		cm_error_hint(err, "the source is a partial clone: run 'git fetch --refetch' in it "
 				   "to have all objects there");

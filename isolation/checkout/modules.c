@@ -36,7 +36,8 @@ struct modules {
 
 static int out_of_memory(struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_E_NOMEM;
 }
 
 static void modules_clear(struct modules *m)

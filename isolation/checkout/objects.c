@@ -40,7 +40,7 @@
 #define STORES_MAX 32
 #define ALTERNATES_FILE_MAX 65536
 #define PACK_PASSES_MAX 8
-#define COPY_BUFFER_SIZE (256 * 1024)
+#define COPY_BUFFER_SIZE ((size_t)256 * 1024)
 
 struct copy {
 	struct cm_report *rep;
@@ -58,7 +58,8 @@ struct copy {
 
 static int out_of_memory(struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_E_NOMEM;
 }
 
 static int not_regular(const char *dir, const char *name, struct cm_error *err)

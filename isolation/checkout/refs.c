@@ -23,7 +23,8 @@ static const struct {
 
 static int out_of_memory(struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_E_NOMEM;
 }
 
 static int grow(struct cm_refs *refs, struct cm_error *err)
@@ -31,7 +32,7 @@ static int grow(struct cm_refs *refs, struct cm_error *err)
 	size_t capacity = refs->capacity ? refs->capacity * 2 : 64;
 	struct cm_ref *v;
 
-	if (refs->n < refs->capacity)
+	if (refs->v && refs->n < refs->capacity)
 		return CM_OK;
 	if (refs->n >= REFS_MAX) {
 		cm_error_set(err, CM_E_LIMIT, 0, "the source has more than %d refs", REFS_MAX);

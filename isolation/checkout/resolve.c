@@ -20,7 +20,8 @@ struct matches {
 
 static int out_of_memory(struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_E_NOMEM;
 }
 
 static void add_match(struct matches *m, const struct cm_ref *ref)
@@ -70,7 +71,7 @@ static int fail_ambiguous(const char *wanted, const struct matches *m, struct cm
 {
 	CM_AUTO_BUF struct cm_buf list = { 0 };
 
-	cm_buf_init(&list, CM_ERROR_MSG_SIZE * 4);
+	cm_buf_init(&list, 4UL * CM_ERROR_MSG_SIZE);
 	for (size_t i = 0; i < m->n; i++)
 		cm_buf_printf(&list, "%s'%s'", i == 0 ? "" : ", ", m->v[i]->name);
 	cm_error_set(err, CM_E_INVALID, 0, "ref '%s' is ambiguous: %s", wanted,
@@ -130,7 +131,7 @@ static void hint_nearest(const struct cm_refs *refs, const char *wanted, struct 
 			      HEX_MIN);
 		return;
 	}
-	cm_buf_init(&list, CM_ERROR_HINT_SIZE * 4);
+	cm_buf_init(&list, 4UL * CM_ERROR_HINT_SIZE);
 	for (size_t i = 0; i < n; i++)
 		cm_buf_printf(&list, "%s'%s'",
 			      i == 0	   ? ""

@@ -36,7 +36,7 @@ static int compare_strings(const void *a, const void *b)
 /* A file that is staged and then changed again is in both, and counts once. */
 static uint64_t count_either(const git_diff *staged, const git_diff *changed)
 {
-	const char *paths[CM_STATUS_MAX];
+	const char *paths[CM_STATUS_MAX] = { NULL };
 	size_t n = git_diff_num_deltas(staged);
 	size_t n_changed = git_diff_num_deltas(changed);
 	uint64_t count = n;

@@ -22,7 +22,8 @@
 
 static int out_of_memory(struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_E_NOMEM;
 }
 
 static int bad_place(const char *dir, const char *why, struct cm_error *err)
@@ -67,8 +68,8 @@ static int fill_paths(struct cm_target *t, const char *dir, struct cm_error *err
 	t->partial_path = t->path ? cm_asprintf("%s" PARTIAL_SUFFIX, t->path) : NULL;
 	if (!t->partial_path)
 		return out_of_memory(err);
-	t->name = strrchr(t->path, '/') + 1;
-	t->partial_name = strrchr(t->partial_path, '/') + 1;
+	t->name = cm_path_base(t->path);
+	t->partial_name = cm_path_base(t->partial_path);
 	t->parent_fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->parent_fd < 0)
 		return cm_library_sys_error(err, errno, "cannot open '%s'", parent);

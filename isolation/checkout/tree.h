@@ -7,10 +7,11 @@
 #include "isolation/checkout/report.h"
 
 /*
- * Write the files of commit into repo's empty work tree, and its index. Fills rep's counts. Names
- * that stand for ".git" anywhere are errors; symbolic links are made and never followed.
+ * Write the files of commit into dir, which holds nothing but its git_dir, and the index. Fills
+ * rep's counts. Names that stand for ".git" anywhere are errors; symbolic links are made and never
+ * followed.
  */
-int cm_tree_checkout(git_repository *repo, const git_oid *commit, struct cm_report *rep,
-		     struct cm_error *err);
+int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit,
+		     struct cm_report *rep, struct cm_error *err);
 
 #endif

@@ -393,7 +393,7 @@ t_gc() {
 		done
 	) >/dev/null 2>&1 &
 	local pid=$!
-	for i in $(seq 12); do
+	for i in $(seq 8); do
 		co busy t && sound t || status=1
 		rm -rf t
 		[ $status -eq 0 ] || break
@@ -405,33 +405,33 @@ t_gc() {
 	rm -f stop-gc
 }
 
-# hostile_name NAME...: an entry of that name (in a sub-directory for a/NAME) is refused
-hostile_name() {
-	local name blob tree
-	for name; do
-		rm -rf hostile t
-		git init -q -b main hostile
-		blob=$(echo '[core] fsmonitor = touch /pwned' | git -C hostile hash-object -w --stdin)
-		tree=$(printf '100644 blob %s\tconfig\n' "$blob" | git -C hostile mktree)
-		tree=$(printf '040000 tree %s\t%s\0' "$tree" "${name##*/}" | git -C hostile mktree -z)
-		[ "${name%/*}" = "$name" ] ||
-			tree=$(printf '040000 tree %s\t%s\n' "$tree" "${name%/*}" | git -C hostile mktree)
-		commit_tree hostile "$tree"
-		co hostile t
-		[ $rc -eq 1 ] && has '"code":"checkout"' && [ ! -e t ] && [ ! -e t.partial ]
-		ok "the name $(printf %q "$name") is refused"
-	done
+# co_named NAME: check out a tree with a directory of that name (a/NAME: in a directory)
+co_named() {
+	local name=$1 blob tree
+	rm -rf hostile t
+	git init -q -b main hostile
+	blob=$(echo '[core] fsmonitor = touch /pwned' | git -C hostile hash-object -w --stdin)
+	tree=$(printf '100644 blob %s\tconfig\n' "$blob" | git -C hostile mktree)
+	tree=$(printf '040000 tree %s\t%s\0' "$tree" "${name##*/}" | git -C hostile mktree -z)
+	[ "${name%/*}" = "$name" ] ||
+		tree=$(printf '040000 tree %s\t%s\n' "$tree" "${name%/*}" | git -C hostile mktree)
+	commit_tree hostile "$tree"
+	co hostile t
 }
 
 t_names() {
-	hostile_name harmless >/dev/null
-	[ $rc -eq 0 ] && [ -e t/harmless/config ]
+	local name
+	co_named harmless && [ -e t/harmless/config ]
 	ok 'control: the same tree with a harmless name is checked out'
-	rm -rf t
+	co_named $'.h\xe2\x80\x8cit' && [ -e $'t/.h\xe2\x80\x8cit/config' ]
+	ok 'control: so is a name with a zero-width character'
 	# shellcheck disable=SC2016
-	hostile_name .git .GIT .Git .. . a/.git a/.. git~1 GIT~1 '.git ' '.git.' '.git...' \
-		'.git::$INDEX_ALLOCATION' '.git:x' $'.g\u200cit' $'.gi\u200dt' $'\ufeff.git' \
-		$'.git\u200e' 'a/.g'$'\u206f''it' '.git\x'
+	for name in .git .GIT .Git .. . a/.git a/.. git~1 GIT~1 '.git ' '.git.' '.git...' \
+		'.git::$INDEX_ALLOCATION' '.git:x' '.git\x' $'.g\xe2\x80\x8cit' $'.gi\xe2\x80\x8dt' \
+		$'\xef\xbb\xbf.git' $'.git\xe2\x80\x8e' $'a/.g\xe2\x81\xafit' $'.GI\xe2\x80\xaat'; do
+		co_named "$name"
+		refused "the name $(printf %q "$name") is refused" 1 checkout 'invalid path'
+	done
 	[ ! -e config ] && [ ! -e ../config ] && [ ! -e /pwned ]
 	ok 'nothing of them is beside the target'
 }
@@ -542,7 +542,7 @@ t_programs() {
 
 t_attributes() {
 	git init -q -b main attr && mkdir attr/sub
-	printf '*.txt text eol=crlf\n*.id ident\n*.bin -text\n' >attr/.gitattributes
+	printf '[attr]dos text eol=crlf\n*.txt dos\n*.id ident\n*.bin -text\n' >attr/.gitattributes
 	printf '*.txt -text\n+before text eol=crlf\n' >attr/sub/.gitattributes
 	printf 'a\nb\n' | tee attr/x.txt attr/sub/x.txt 'attr/!early' 'attr/sub/+before' attr/x.bin >/dev/null
 	# shellcheck disable=SC2016
@@ -586,11 +586,33 @@ t_submodules() {
 	for n in 1 2 3 4 5 6 7 8 12; do has "submodule 'm$n' is refused" || refused=0; done
 	[ $refused = 1 ]
 	ok 'path, file, relative, git, http, ext and option-like addresses are refused'
+	[ "$(git -C sm ls-files -s)" = "$(git -C t ls-files -s)" ] && [ -d t/nowhere ] &&
+		[ -z "$(git -C t status --porcelain)" ]
+	ok 'their entries and empty directories are there'
 	has "'m9' is not fetched yet: 'https://example.org/x'" "'m10' is not fetched yet" \
 		"'m11' is not fetched yet" "'nowhere' has no address" && ! grep -q secret report
 	ok 'https and ssh are noted, passwords are not'
 	! grep -rq PRIVATE-DATA t && [ -z "$(find t/m* -mindepth 1)" ] && [ ! -e ran ] && [ ! -e t/.git/modules ]
 	ok 'nothing of a neighbour is there'
+	rm -rf t
+	local name tree
+	for name in .git .GIT ../out a/.git 'git~1'; do
+		rm -rf hostile t
+		git init -q -b main hostile
+		tree=$(entry 160000 "${name##*/}" "$id" | tree_of hostile)
+		[ "${name%/*}" = "$name" ] || tree=$(entry 40000 "${name%/*}" "$tree" | tree_of hostile)
+		commit_tree hostile "$tree"
+		co hostile t
+		refused "a submodule at $name is refused" 1 checkout "$name"
+	done
+	rm -rf hostile && git init -q -b main hostile
+	tree=$(entry 160000 sub "$id" | tree_of hostile)
+	tree=$({ entry 120000 a "$(printf %s "$work/outside" | git -C hostile hash-object -w --stdin)" &&
+		entry 40000 a "$tree"; } | tree_of hostile)
+	commit_tree hostile "$tree"
+	co hostile t
+	[ $rc -eq 1 ] && [ "$(ls outside)" = file ] && [ ! -e t ]
+	ok 'no directory of a submodule is made through a link'
 	rm -rf t
 	git init -q -b main many
 	for i in $(seq 40); do git -C many update-index --add --cacheinfo "160000,$id,s$i"; done
@@ -745,9 +767,9 @@ t_disk_full() {
 t_killed() {
 	git init -q -b main large
 	local i delay status=0 kills=0
-	for i in $(seq 3000); do echo "$i" >"large/f$i"; done
+	for i in $(seq 1500); do echo "$i" >"large/f$i"; done
 	commit large l
-	for i in $(seq 25); do
+	for i in $(seq 15); do
 		"$checkout" --source large --target t >/dev/null 2>&1 &
 		delay=$(printf '0.%03d' $((i * 8)))
 		sleep "$delay"
@@ -839,16 +861,16 @@ t_status() {
 
 t_many_refs() {
 	git clone -q --bare src refs.git
-	local id
-	id=$(git -C refs.git rev-parse main)
-	for i in $(seq 3000); do echo "create refs/heads/b/$i $id"; done | git -C refs.git update-ref --stdin
-	for i in $(seq 1000); do echo "create refs/tags/t-$i $(git -C refs.git rev-parse v1.0)"; done |
+	local id tag
+	id=$(git -C refs.git rev-parse main) tag=$(git -C refs.git rev-parse v1.0)
+	for i in $(seq 600); do echo "create refs/heads/b/$i $id"; done | git -C refs.git update-ref --stdin
+	for i in $(seq 300); do echo "create refs/tags/t-$i $tag"; done |
 		git -C refs.git update-ref --stdin
 	co refs.git t && git clone -q --no-hardlinks refs.git g && same t g &&
 		[ "$(git -C t for-each-ref | wc -l)" = "$(git -C g for-each-ref | wc -l)" ] &&
 		[ "$(git -C t rev-parse 't-7^{}')" = "$(git -C g rev-parse 't-7^{}')" ] &&
 		[ "$(find t/.git/refs -type f | wc -l)" -le 2 ]
-	ok 'thousands of refs become one file'
+	ok 'many refs become one file'
 	rm -rf t g
 }
 
