@@ -109,7 +109,7 @@ static void put_profile(struct cm_buf *out, const char *name, const char *path)
 {
 	CM_AUTO_BUF struct cm_buf line = { 0 };
 
-	cm_buf_init(&line, 4 * PATH_MAX);
+	cm_buf_init(&line, 4UL * PATH_MAX);
 	cm_buf_printf(&line, "profile %s ", name);
 	put_apparmor_path(&line, path);
 	cm_buf_puts(&line, " flags=(unconfined) {");
@@ -312,7 +312,6 @@ static void check_namespaces(const struct cm_doctor_facts *facts, struct cm_doct
 {
 	const struct cm_doctor_probe *probe = &facts->probe;
 	const char *stripped;
-	char what[160];
 	int error = 0;
 
 	if (probe->step[CM_DOCTOR_CLONE] != 0) {
@@ -321,6 +320,8 @@ static void check_namespaces(const struct cm_doctor_facts *facts, struct cm_doct
 	}
 	stripped = find_stripped(probe, &error);
 	if (stripped) {
+		char what[160];
+
 		(void)snprintf(what, sizeof(what),
 			       "user namespaces are made without capabilities (%s: %s)", stripped,
 			       strerror(error));

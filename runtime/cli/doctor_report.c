@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/json_write.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/doctor.h"
 #include "runtime/spec/spec.h"
 
-#define MAX_LINE (64UL * 1024)
 #define NAME_WIDTH 18
 
 static const char *const status_names[] = {
@@ -26,25 +25,19 @@ static const char *const status_colours[] = {
 	[CM_DOCTOR_FAIL] = "\033[1;31m",
 };
 
-static char *format(const char *fmt, va_list ap)
+static char *__attribute__((format(printf, 1, 0))) format(const char *fmt, va_list ap)
 {
-	CM_AUTO_BUF struct cm_buf text = { 0 };
 	va_list again;
+	char *text;
 	int n;
 
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);
-	cm_buf_init(&text, MAX_LINE);
-	if (n < 0 || (size_t)n >= MAX_LINE)
-		return NULL;
-	/* room first, then the text in its place */
-	for (int i = 0; i <= n; i++)
-		cm_buf_putc(&text, ' ');
-	if (cm_buf_status(&text) != CM_OK)
-		return NULL;
-	(void)vsnprintf(text.data, (size_t)n + 1, fmt, ap);
-	return cm_buf_take(&text);
+	text = n >= 0 ? cm_malloc((size_t)n + 1) : NULL;
+	if (text)
+		(void)vsnprintf(text, (size_t)n + 1, fmt, ap);
+	return text;
 }
 
 void cm_doctor_add(struct cm_doctor_report *report, const char *name, enum cm_doctor_status status,
