@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host paths of the plan as detached mounts. */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -78,49 +79,79 @@ static int set_attributes(const struct cm_plan_op *op, const char *source, int m
 			    source);
 }
 
-static int open_source(const struct cm_plan_op *op, const char *source, int *ret_fd,
-		       struct cm_error *err)
+/* The directory of the last source: steps come in groups with one. */
+struct parent {
+	int fd;
+	char path[PATH_MAX];
+};
+
+/*
+ * The source's directory, found without a symbolic link on the way, and its last name; that one is
+ * never followed by whoever uses it. EINVAL: no directory has the name "" (the source is "/").
+ */
+static int find_parent(const char *source, struct parent *parent, const char **ret_name)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	CM_AUTO_FD int path_fd = cm_sys_openat2(AT_FDCWD, source, &how);
-	int r;
+	const char *slash = strrchr(source, '/');
+	size_t len = slash == source ? 1 : (size_t)(slash - source);
 
-	if (path_fd < 0) {
-		if (errno == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
-			return CM_OK;
-		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot open '%s'", source);
-	}
-	r = check_identity(op, source, path_fd, err);
+	if (slash[1] == '\0' || len >= sizeof(parent->path))
+		return -EINVAL;
+	*ret_name = slash + 1;
+	if (parent->fd >= 0 && strncmp(parent->path, source, len) == 0 && parent->path[len] == '\0')
+		return 0;
+	cm_fd_close(&parent->fd);
+	memcpy(parent->path, source, len);
+	parent->path[len] = '\0';
+	parent->fd = cm_sys_openat2(AT_FDCWD, parent->path, &how);
+	return parent->fd < 0 ? -errno : 0;
+}
+
+static int cannot_open(const struct cm_plan_op *op, const char *source, int error,
+		       struct cm_error *err)
+{
+	if (error == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
+		return CM_OK;
+	return cm_error_set(err, CM_E_ISOLATION, error, "cannot open '%s'", source);
+}
+
+/* A detached clone; -1 in *ret_fd where an optional source is not there. */
+static int open_source(const struct cm_plan_op *op, const char *source, struct parent *parent,
+		       int *ret_fd, struct cm_error *err)
+{
+	const char *name = NULL;
+	int r = find_parent(source, parent, &name);
+
 	if (r < 0)
-		return r;
+		return cannot_open(op, source, -r, err);
 	/* recursive: a clone without the mounts below is refused where those are locked, and the
 	 * flags are then set on all of them */
-	*ret_fd = cm_sys_open_tree(
-		path_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	*ret_fd = cm_sys_open_tree(parent->fd, name,
+				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW |
+					   AT_RECURSIVE);
 	if (*ret_fd < 0)
-		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot bind '%s'", source);
-	return CM_OK;
+		return cannot_open(op, source, errno, err);
+	/* of what was cloned, and not of what its name leads to by now */
+	return check_identity(op, source, *ret_fd, err);
 }
 
 /* To be read, and not mounted. */
-static int open_copied(const struct cm_plan_op *op, const char *source, int *ret_fd,
-		       struct cm_error *err)
+static int open_copied(const struct cm_plan_op *op, const char *source, struct parent *parent,
+		       int *ret_fd, struct cm_error *err)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
+	const char *name = NULL;
 	struct stat st;
+	int r = find_parent(source, parent, &name);
 
-	*ret_fd = cm_sys_openat2(AT_FDCWD, source, &how);
-	if (*ret_fd < 0) {
-		if (errno == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
-			return CM_OK;
-		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot open '%s'", source);
-	}
+	if (r < 0)
+		return cannot_open(op, source, -r, err);
+	*ret_fd =
+		openat(parent->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (*ret_fd < 0)
+		return cannot_open(op, source, errno, err);
 	/* as root this is read with root's rights: only what everybody may read */
 	if (fstat(*ret_fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IROTH) == 0)
 		return cm_error_set(err, CM_E_ISOLATION, EACCES, "cannot copy '%s'", source);
@@ -149,19 +180,21 @@ static int idmap_for(const struct cm_plan *plan, const struct cm_plan_op *op,
 int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *sources,
 			  struct cm_error *err)
 {
+	static struct parent parent;
 	struct idmap_cache cache = { 0, 0, -1 };
 	int r = CM_OK;
 
+	parent.fd = -1;
 	for (uint32_t i = 0; i < plan->header->n_ops && r == CM_OK; i++) {
 		const struct cm_plan_op *op = &plan->ops[i];
 		const char *source = cm_plan_str(plan, op->source);
 		bool is_mapped = (op->flags & CM_OPF_IDMAP) != 0;
 
 		if (op->kind == CM_OP_COPY)
-			r = open_copied(op, source, &sources->fd[i], err);
+			r = open_copied(op, source, &parent, &sources->fd[i], err);
 		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT)
 			continue;
-		r = open_source(op, source, &sources->fd[i], err);
+		r = open_source(op, source, &parent, &sources->fd[i], err);
 		if (r < 0 || sources->fd[i] < 0)
 			continue;
 		if (is_mapped)
@@ -171,5 +204,6 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 					   err);
 	}
 	cm_fd_close(&cache.fd);
+	cm_fd_close(&parent.fd);
 	return r;
 }

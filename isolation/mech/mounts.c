@@ -118,7 +118,7 @@ static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *
 		r = cm_targets_attach(&b->targets, *source, &place, path, b->err);
 	if (r == CM_OK && (op->flags & CM_OPF_AGENT) != 0)
 		r = cm_targets_own(&b->targets, *source, b->err);
-	cm_fd_close(source);
+	/* its descriptor goes with all the others, at once, when the tree stands */
 	return r;
 }
 
@@ -294,10 +294,11 @@ static int run_copy(struct builder *b, const char *path, int *source)
 
 	if (*source < 0)
 		return CM_OK;
-	n = cm_read_all(*source, content, sizeof(content));
-	cm_fd_close(source);
-	if (n < 0) {
-		errno = (int)-n;
+	do
+		n = read(*source, content, sizeof(content));
+	while (n < 0 && errno == EINTR);
+	if (n < 0 || n == (ssize_t)sizeof(content)) {
+		errno = n < 0 ? errno : EFBIG;
 		return fail(b, "copy", path);
 	}
 	r = make_file(b, path, &fd);

@@ -85,7 +85,8 @@ void cm_build_proc(struct cm_build *build)
 		const struct cm_node *node = &proc->v[i];
 		const struct proc_row *row = find_proc(node->path);
 
-		if (!row)
+		/* what grants nothing to everybody grants nothing to anybody inside */
+		if (!row || (row->is_mask && node->type == CM_NODE_FILE && (node->mode & 07) == 0))
 			continue;
 		op = cm_plan_builder_op(build->b, row->is_mask ? CM_OP_MASK : CM_OP_READ_ONLY);
 		op->target = cm_plan_builder_str(build->b, node->path);

@@ -242,7 +242,7 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	if (l->spec.workspace_kind != CM_WORKSPACE_REPO || l->is_running ||
 	    (l->session.record.is_checkout_done && is_there(l)))
 		return CM_OK;
-	r = cm_store_session_dir_make(&l->store, &l->session, err);
+	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)
 		r = cm_helper_path("casemate-checkout", helper, sizeof(helper), err);
 	if (r < 0)

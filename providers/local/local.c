@@ -233,7 +233,15 @@ static void remove_session(struct cm_local *l)
 
 void cm_local_close(struct cm_local *l)
 {
-	/* first the jail, then what it used */
+	/* first the jail, then what it used; nothing of the jail's is in the state of a temporary
+	 * session of an ordinary user, so that goes while the keeper still clears up */
+	if (l->has_session && l->is_temporary && !l->is_kept && l->jail.sock >= 0 &&
+	    l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir) {
+		cm_fd_close(&l->jail.sock);
+		remove_session(l);
+		cm_store_session_close(&l->session);
+		l->has_session = false;
+	}
 	cm_jail_close(&l->jail);
 	if (l->has_session && ((l->is_temporary && !l->is_kept) || l->is_new))
 		remove_session(l);

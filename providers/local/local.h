@@ -45,6 +45,8 @@ struct cm_local {
 	/* made by this call, and not finished yet: taken away again when something fails */
 	bool is_new;
 	bool is_temporary;
+	/* <root>/<id> was made or found */
+	bool has_session_dir;
 	/* runs already: somebody else's start, or an earlier one of ours */
 	bool is_running;
 	/* keep a temporary session's files and state */

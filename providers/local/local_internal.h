@@ -12,6 +12,8 @@ void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
 /* "sha256:<hex>" of the commands joined by newlines, "" for none; NULL when out of memory. */
 char *cm_local_setup_digest(const struct cm_strv *setup);
 
+/* start.c: <root>/<id> */
+int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 

@@ -62,6 +62,13 @@ static int connect_running(struct cm_local *l, struct cm_error *err)
 			       err);
 }
 
+int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err)
+{
+	/* before: half a directory has to go as well */
+	l->has_session_dir = true;
+	return cm_store_session_dir_make(&l->store, &l->session, err);
+}
+
 static int spawn(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_jail_start start = { .is_temporary = l->is_temporary };
@@ -96,7 +103,7 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 	if (l->is_running)
 		return connect_running(l, err);
 	if (needs_session_dir(l))
-		r = cm_store_session_dir_make(&l->store, &l->session, err);
+		r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK && l->spec.workspace_kind == CM_WORKSPACE_REPO) {
 		marker = cm_asprintf("%s" MARKER_DIR, l->session.session_dir);
 		if (!marker)
