@@ -22,6 +22,7 @@
 
 #define MAX_FRAMES 64
 #define LISTING_SIZE 4096
+#define MAX_SWAPS 64
 
 /* as getdents64(2) has it; neither libc declares it for raw use */
 struct entry {
@@ -186,31 +187,40 @@ static int remove_directory(struct remover *r, int dirfd, const char *name)
 	return e;
 }
 
-/* *ret_is_gone tells a name that is gone from one that was pushed or moved. */
+/* Remove what is no directory. -EISDIR when it is one. */
+static int remove_file(const struct remover *r, int dirfd, const char *name)
+{
+	int fd;
+
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	/* EPERM: what POSIX and some network file systems say for a directory */
+	if (errno != EPERM)
+		return -errno;
+	fd = open_strict(r, dirfd, name, O_PATH);
+	if (fd < 0)
+		return -EPERM;
+	cm_fd_close(&fd);
+	return -EISDIR;
+}
+
+/* 0 when it is gone, or a directory whose turn comes, else -errno. */
 static int remove_entry(struct remover *r, int dirfd, const char *name, bool is_directory)
 {
-	int e;
+	int e = -EISDIR;
 
-	if (!is_directory) {
-		if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-			return 0;
-		/* EPERM: what POSIX and some network file systems say for a directory */
-		if (errno != EISDIR && errno != EPERM)
-			return -errno;
-		e = -errno;
-		if (e == -EPERM) {
-			int fd = open_strict(r, dirfd, name, O_PATH);
-
-			if (fd < 0)
-				return e;
-			cm_fd_close(&fd);
-		}
+	/* somebody may swap it for something else behind our back, and again */
+	for (int i = 0; i < MAX_SWAPS; i++) {
+		if (!is_directory)
+			e = remove_file(r, dirfd, name);
+		if (e != -EISDIR)
+			return e;
+		e = remove_directory(r, dirfd, name);
+		if (e != -ENOTDIR && e != -ELOOP)
+			return e == -ENOENT ? 0 : e;
+		is_directory = false;
 	}
-	e = remove_directory(r, dirfd, name);
-	/* it was swapped for something else behind our back: a link or a file is just removed */
-	if ((e == -ENOTDIR || e == -ELOOP) && unlinkat(dirfd, name, 0) == 0)
-		return 0;
-	return e == -ENOENT ? 0 : e;
+	return e;
 }
 
 /* The frame's next entry; NULL at its end or when it cannot be listed. */
@@ -241,6 +251,11 @@ static void finish_frame(struct remover *r)
 
 	if (unlinkat(parent_fd(r), f->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		e = -errno;
+	/* swapped for a link or a file while we were in it, and perhaps back again */
+	if (e == -ENOTDIR)
+		e = remove_file(r, parent_fd(r), f->name);
+	if (e == -EISDIR)
+		e = -ENOTEMPTY;
 	/*
 	 * What was moved here, and what a file system skipped because names went away while it
 	 * was listed, is found by another round; rounds end because each must change something.
@@ -308,5 +323,9 @@ int cm_remove_tree_at(int dirfd, const char *name)
 	if (e < 0)
 		return e;
 	remove_frames(&r);
+	/* what could not be removed at first may be gone by now, and that is what was asked for */
+	if (r.first_error < 0 && faccessat(r.at, base, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno == ENOENT)
+		return 0;
 	return r.first_error;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -101,13 +103,23 @@ static inline void make_file(int dirfd, const char *name, const char *text)
 	assert_int_equal(cm_write_all(fd, text, strlen(text)), 0);
 }
 
+/* A child that does not outlive a test that failed. */
+static inline pid_t fork_child(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 /* Runs fn in a process of its own; its exit status, or 128 + the signal that ended it. */
 static inline int run_child(int (*fn)(void *data), void *data)
 {
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid = fork_child();
 
-	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(fn(data));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
