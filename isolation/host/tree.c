@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "isolation/host/node.h"
 #include "isolation/host/tree_internal.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
@@ -272,15 +274,21 @@ static int open_root(struct cm_tree_reader *reader, const char *rootfs, struct c
 	return check_rootfs(reader, rootfs, err);
 }
 
-/* The image's own users; a link could lead anywhere on the host and is not followed. */
+/*
+ * The image's own users. A link could lead anywhere on the host, and could take the place of a file
+ * between a look at it and its opening: the kernel follows none on the way to the descriptor.
+ */
 static int read_name_file(struct cm_tree_reader *reader, const char *name, char **ret)
 {
-	struct stat st;
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	CM_AUTO_FD int fd = cm_sys_openat2(reader->root_fd, name, &how);
+	char path[32];
 
-	if (fstatat(reader->root_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0)
 		return CM_OK;
-	return cm_read_text_at(reader->root_fd, name, MAX_PASSWD, ret) == -ENOMEM ? CM_E_NOMEM
-										  : CM_OK;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return cm_read_text_at(AT_FDCWD, path, MAX_PASSWD, ret) == -ENOMEM ? CM_E_NOMEM : CM_OK;
 }
 
 static int read_names(struct cm_tree_reader *reader)
