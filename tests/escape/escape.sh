@@ -90,6 +90,9 @@ result_of() { # ATTEMPT FILE
 	awk -v want="$1: " 'index($0, want) == 1 { print substr($0, length(want) + 1) }' "$2"
 }
 
+# how often a race is tried
+rounds=${CM_ESCAPE_ROUNDS:-60}
+
 # status of a process that must not live on: true when it is gone within a second
 gone() { ! until_true 1 kill -0 "$1" || ! kill -0 "$1" 2>/dev/null; }
 
