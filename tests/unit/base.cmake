@@ -11,3 +11,6 @@ set_target_properties(test_base_static PROPERTIES
 foreach(area buf error fd loop num path remove sock text)
 	cm_unit_test(base_${area} DEPS base)
 endforeach()
+foreach(area json json_write)
+	cm_unit_test(base_${area} DEPS json base)
+endforeach()
