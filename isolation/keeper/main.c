@@ -31,6 +31,7 @@ static struct cm_keeper keeper;
 struct arguments {
 	bool is_ahead;
 	bool has_own_network;
+	bool is_collect;
 };
 
 static int prepare_process(struct cm_error *err)
@@ -125,8 +126,8 @@ static int run(struct cm_keeper *k, const struct arguments *args, struct cm_erro
 		r = cm_keeper_clone_ahead(k, args->has_own_network, err);
 	if (r == CM_OK)
 		r = receive_plan(k, &plan_fd, err);
-	if (r < 0)
-		return r;
+	if (r < 0 || args->is_collect)
+		return r < 0 ? r : cm_cgroup_collect(&k->plan, err);
 	k->is_temporary = (k->plan.header->flags & CM_PLANF_TEMPORARY) != 0;
 	if (!k->is_temporary)
 		r = detach(err);
@@ -142,7 +143,8 @@ static int run(struct cm_keeper *k, const struct arguments *args, struct cm_erro
 
 /*
  * --cgroup-base=DIR: where systemd lets groups be made (from casemate-scope): the one fact that the
- * plan, made before it, cannot have. --ahead=own|host: fork init now, with that network.
+ * plan, made before it, cannot have. --ahead=own|host: fork init now, with that network. --collect:
+ * make nothing, remove the control groups that the plan's session left when its keeper was killed.
  */
 static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc, char **argv,
 			  struct cm_error *err)
@@ -156,6 +158,8 @@ static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc,
 			args->is_ahead = args->has_own_network = true;
 		} else if (strcmp(argv[i], "--ahead=host") == 0) {
 			args->is_ahead = true;
+		} else if (strcmp(argv[i], "--collect") == 0) {
+			args->is_collect = true;
 		} else {
 			return cm_error_set(err, CM_E_INVALID, 0,
 					    "casemate-keeper is started by casemate only");

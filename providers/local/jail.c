@@ -24,15 +24,17 @@ void cm_jail_init(struct cm_jail *jail)
 
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)
 {
-	const char *ahead = NULL;
+	const char *option = NULL;
 	int pair[2];
 	int r;
 
-	if (start->is_ahead)
-		ahead = start->has_own_network ? "--ahead=own" : "--ahead=host";
+	if (start->is_collect)
+		option = "--collect";
+	else if (start->is_ahead)
+		option = start->has_own_network ? "--ahead=own" : "--ahead=host";
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
-	r = cm_helper_spawn_keeper(pair[1], start->scope_id, ahead, &jail->spawned, err);
+	r = cm_helper_spawn_keeper(pair[1], start->scope_id, option, &jail->spawned, err);
 	(void)close(pair[1]);
 	if (r < 0) {
 		(void)close(pair[0]);
@@ -254,13 +256,16 @@ int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err
 	return CM_OK;
 }
 
-void cm_jail_close(struct cm_jail *jail)
+bool cm_jail_close(struct cm_jail *jail)
 {
+	int status = 0;
+
 	/* end of file is what a temporary keeper ends by */
 	cm_fd_close(&jail->sock);
 	if (jail->spawned > 0) {
-		while (waitpid(jail->spawned, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(jail->spawned, &status, 0) < 0 && errno == EINTR)
 			;
 		jail->spawned = 0;
 	}
+	return !WIFSIGNALED(status);
 }

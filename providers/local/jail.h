@@ -42,6 +42,8 @@ struct cm_jail_start {
 	 */
 	bool is_ahead;
 	bool has_own_network;
+	/* make nothing: remove the control groups of this plan's session, whose keeper is dead */
+	bool is_collect;
 };
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
 /* Send the plan (flat form, checked). Commands may be sent at once, before the jail is up. */
@@ -75,8 +77,8 @@ int cm_jail_kill(struct cm_jail *jail, uint64_t id, uint64_t grace_ms);
 int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err);
 /*
  * Let go of it. A temporary jail ends with this; waits for its keeper, so that on return nothing
- * of it is left.
+ * of it is left. False when that was killed and could not clear up after itself.
  */
-void cm_jail_close(struct cm_jail *jail);
+bool cm_jail_close(struct cm_jail *jail);
 
 #endif

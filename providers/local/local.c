@@ -174,7 +174,7 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 		r = cm_local_spawn_ahead(l, err);
 		if (r < 0)
 			return r;
-		(void)cm_store_collect(&l->store, NULL, NULL, NULL);
+		(void)cm_store_collect(&l->store, cm_local_collect_group, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));
 		return create(l, id, err);
 	}
@@ -225,8 +225,8 @@ static void remove_session(struct cm_local *l)
 {
 	struct cm_error ignored = CM_ERROR_INIT;
 
-	(void)cm_store_session_remove(&l->store, &l->session, l->is_temporary || l->is_new,
-				      &ignored);
+	(void)cm_local_remove(&l->store, &l->session, l->is_temporary || l->is_new, l->config,
+			      &ignored);
 	if (ignored.code != 0)
 		cm_local_note(l, ignored.msg);
 }
@@ -236,13 +236,16 @@ void cm_local_close(struct cm_local *l)
 	/* first the jail, then what it used; nothing of the jail's is in the state of a temporary
 	 * session of an ordinary user, so that goes while the keeper still clears up */
 	if (l->has_session && l->is_temporary && !l->is_kept && l->jail.sock >= 0 &&
-	    l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir) {
+	    l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir &&
+	    l->summary.cgroup_controllers == 0) {
 		cm_fd_close(&l->jail.sock);
 		remove_session(l);
 		cm_store_session_close(&l->session);
 		l->has_session = false;
 	}
-	cm_jail_close(&l->jail);
+	/* a keeper that was killed has left its groups */
+	if (!cm_jail_close(&l->jail) && l->has_session && l->is_temporary)
+		(void)cm_local_collect_group(l->session.dir, NULL);
 	if (l->has_session && ((l->is_temporary && !l->is_kept) || l->is_new))
 		remove_session(l);
 	if (l->has_session)

@@ -86,6 +86,12 @@ int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, st
 /* Where the marker is written, inside; NULL without a checkout. */
 const char *cm_local_marker_dir(const struct cm_local *l);
 
+/*
+ * Take a stopped session's state away, and with_files its directory; also what a session with root
+ * inside left there under other ids.
+ */
+int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
+		    const struct cm_config *config, struct cm_error *err);
 /* Stop a session that runs; CM_OK when it does not. */
 int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
 		  struct cm_error *err);

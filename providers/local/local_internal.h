@@ -17,6 +17,17 @@ int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
+/*
+ * inside.c: run a program in l->jail (up, or being made). Its stdout is appended to report, its
+ * stderr to text; *ret says how it ended.
+ */
+int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struct cm_buf *report,
+		    struct cm_buf *text, struct cm_rec_end *ret, struct cm_error *err);
+/* remove.c: keep a temporary session's plan where its groups are found when all of us are dead. */
+int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan);
+/* remove.c: for cm_store_collect. 0 or negative. */
+int cm_local_collect_group(const char *dir, void *data);
+
 /* adopt.c: the settings of a session that exists */
 /* Canonical JSON of the limits that were named; NULL when out of memory. */
 char *cm_local_settings(const struct cm_spec *spec);

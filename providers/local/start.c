@@ -118,6 +118,10 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 	r = cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
 	if (r < 0)
 		return r;
+	/* before the keeper can make a group */
+	r = cm_local_keep_plan(l, &plan);
+	if (r < 0)
+		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	if (l->jail.sock < 0)
 		r = spawn(l, err);
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan.data, plan.len, err);

@@ -7,25 +7,32 @@
 
 #define STOP_MS 30000
 
+struct removal {
+	const struct cm_config *config;
+	bool with_files;
+};
+
 static int remove_one(struct cm_store *store, struct cm_store_session *s, const void *data,
 		      struct cm_error *err)
 {
-	const bool *with_files = data;
+	const struct removal *removal = data;
 	int r = CM_OK;
 
 	/* of a temporary session the lock that we have says that nothing runs */
 	if (!s->record.is_temporary && cm_store_keeper_alive(s))
 		r = cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
-	return r == CM_OK ? cm_store_session_remove(store, s, *with_files, err) : r;
+	if (r < 0)
+		return r;
+	return cm_local_remove(store, s, removal->with_files, removal->config, err);
 }
 
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 {
 	const char *root = NULL;
-	bool with_files = false;
+	struct removal removal = { &cli->config, false };
 	const struct cm_cli_option options[] = {
 		{ "root", '\0', CM_OPTION_TEXT, &root },
-		{ "files", '\0', CM_OPTION_SWITCH, &with_files },
+		{ "files", '\0', CM_OPTION_SWITCH, &removal.with_files },
 		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
 	};
 	struct cm_error err = CM_ERROR_INIT;
@@ -38,7 +45,7 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 		return cm_cli_fail(cli, &err);
 	status = cm_cli_each_session(cli, &store, n, argv + 1,
 				     CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED,
-				     remove_one, &with_files);
+				     remove_one, &removal);
 	(void)cm_store_collect_slots(&store, NULL);
 	cm_store_close(&store);
 	return status;

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a session's state and files, and of control groups that nobody looks after.
+ *
+ * A session with root inside leaves files of subordinate ids, which the user who owns the session
+ * cannot remove. They are given back to the user from inside a jail that has those ids, and then
+ * removed as any others: the host never walks such a tree with more rights than the user's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+
+#define UP_WAIT_MS 20000
+#define PLAN_FILE "plan"
+#define PLAN_MAX (8L * 1024 * 1024)
+
+static int spec_of_root(const char *dir, struct cm_spec *spec, struct cm_error *err)
+{
+	cm_spec_init(spec);
+	spec->workspace_kind = CM_WORKSPACE_DIR;
+	spec->workspace = cm_strdup(dir);
+	spec->network = CM_NETWORK_NONE;
+	spec->user = CM_USER_ROOT;
+	spec->git = CM_GIT_RW;
+	if (!spec->workspace)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	return CM_OK;
+}
+
+/* dir is the workspace, home is mounted beside it; both become the user's, whoever owns what. */
+static int chown_inside(struct cm_local *l, const char *dir, char *home, struct cm_error *err)
+{
+	char owner[32];
+	char *const argv[] = { (char *)(uintptr_t) "/bin/chown",
+			       (char *)(uintptr_t) "-hR",
+			       owner,
+			       (char *)(uintptr_t) "--",
+			       (char *)(uintptr_t)dir,
+			       home,
+			       NULL };
+	const struct cm_jail_start start = { .is_temporary = true };
+	const struct cm_local_plan extra = { home, home, false };
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+	struct cm_rec_end end = { 0 };
+	int r;
+
+	(void)snprintf(owner, sizeof(owner), "%u:%u", CM_ID_AGENT, CM_ID_AGENT);
+	cm_buf_init(&plan, (size_t)PLAN_MAX);
+	cm_buf_init(&out, 65536);
+	cm_buf_init(&text, 65536);
+	r = cm_local_plan_make(l, &l->spec, dir, true, home ? &extra : NULL, &plan, err);
+	if (r == CM_OK)
+		r = cm_jail_spawn(&l->jail, &start, err);
+	if (r == CM_OK)
+		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
+	if (r == CM_OK)
+		r = cm_jail_wait_up(&l->jail, cm_clock_mono_ms() + UP_WAIT_MS, err);
+	if (r == CM_OK)
+		r = cm_local_inside(l, argv, CM_EXECF_LAST, &out, &text, &end, err);
+	cm_jail_close(&l->jail);
+	if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
+		r = cm_error_set(err, CM_E_DENIED, 0, "cannot give the files below '%s' back", dir);
+	return r;
+}
+
+static int give_back(struct cm_store_session *s, const struct cm_config *config,
+		     struct cm_error *err)
+{
+	const struct cm_local_events silent = { NULL, NULL, NULL };
+	CM_AUTO_FREE char *home = NULL;
+	struct cm_local l;
+	struct cm_spec spec;
+	int r = spec_of_root(s->session_dir, &spec, err);
+
+	cm_local_init(&l);
+	if (r == CM_OK)
+		r = cm_local_open(&l, &spec, config, &silent, err);
+	if (r == CM_OK) {
+		/* lent: cm_local_close leaves alone what has_session does not claim */
+		l.session = *s;
+		if (!s->record.is_temporary)
+			home = cm_asprintf("%s/home", s->dir);
+		r = chown_inside(&l, s->session_dir, home, err);
+		memset(&l.session, 0, sizeof(l.session));
+	}
+	cm_local_close(&l);
+	cm_spec_clear(&spec);
+	return r;
+}
+
+int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
+		    const struct cm_config *config, struct cm_error *err)
+{
+	struct cm_error denied = CM_ERROR_INIT;
+	int r = cm_store_session_remove(store, s, with_files, &denied);
+
+	if (r == CM_E_DENIED && s->record.user == CM_USER_ROOT && geteuid() != 0) {
+		r = give_back(s, config, err);
+		return r < 0 ? r : cm_store_session_remove(store, s, with_files, err);
+	}
+	if (r < 0 && err)
+		*err = denied;
+	return r;
+}
+
+int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
+{
+	CM_AUTO_FD int fd = -1;
+
+	if (!l->is_temporary || l->summary.cgroup_controllers == 0)
+		return 0;
+	fd = openat(l->session.dir_fd, PLAN_FILE,
+		    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : cm_write_all(fd, plan->data, plan->len);
+}
+
+/* For cm_store_collect: dir is the state directory of a session whose client is dead. */
+int cm_local_collect_group(const char *dir, void *data)
+{
+	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
+	CM_AUTO_FREE char *path = cm_asprintf("%s/" PLAN_FILE, dir);
+	CM_AUTO_FD int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	struct cm_jail jail;
+	char chunk[16384];
+	ssize_t n;
+	int r;
+
+	(void)data;
+	if (fd < 0)
+		return -errno;
+	cm_buf_init(&plan, (size_t)PLAN_MAX);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		cm_buf_append(&plan, chunk, (size_t)n);
+	/* half a plan: its writer died before the keeper got it, so no group was made */
+	if (n < 0 || cm_buf_status(&plan) != CM_OK || plan.len == 0)
+		return 0;
+	cm_jail_init(&jail);
+	r = cm_jail_spawn(&jail, &start, NULL);
+	if (r == CM_OK)
+		r = cm_jail_plan(&jail, plan.data, plan.len, NULL);
+	cm_jail_close(&jail);
+	return r;
+}
