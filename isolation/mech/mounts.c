@@ -526,7 +526,7 @@ static int remove_staging(struct builder *b)
 	(void)unlinkat(fd, "d", AT_REMOVEDIR);
 	(void)unlinkat(fd, "lower", AT_REMOVEDIR);
 	(void)unlinkat(fd, "empty", AT_REMOVEDIR);
-	if (unlinkat(b->targets.root_fd, STAGING + 1, AT_REMOVEDIR) < 0)
+	if (unlinkat(b->targets.root_fd, &STAGING[1], AT_REMOVEDIR) < 0)
 		return fail(b, "remove", STAGING);
 	return CM_OK;
 }
