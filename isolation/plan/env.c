@@ -35,13 +35,19 @@ static const char *const tool_roots[] = {
 /* Go has no file of settings that others know: these are the user's way to say them. */
 static const char *const go_settings[] = { "GOPRIVATE", "GONOSUMDB", "GOFLAGS", "GOPROXY" };
 
-/* So that what a tool would fetch is missing after a second and not after a minute. */
+/*
+ * So that what a tool would fetch is missing after a second and not after a minute. npm and pip
+ * ask once, unlike with their offline switches: their own text then says that a name was not found,
+ * the attempt is counted, and the run ends with a note that the session has no network. An audit
+ * that asked nobody would report that nothing is wrong.
+ */
 static const struct {
 	const char *name;
 	const char *value;
 } offline[] = {
-	{ "npm_config_offline", "true" }, { "CARGO_NET_OFFLINE", "true" },
-	{ "PIP_NO_INDEX", "1" },	  { "GOPROXY", "off" },
+	{ "npm_config_prefer_offline", "true" }, { "npm_config_fetch_retries", "0" },
+	{ "npm_config_audit", "false" },	 { "PIP_RETRIES", "0" },
+	{ "CARGO_NET_OFFLINE", "true" },	 { "GOPROXY", "off" },
 	{ "YARN_ENABLE_NETWORK", "0" },
 };
 

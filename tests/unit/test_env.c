@@ -147,14 +147,17 @@ static void test_offline(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	caller(&f, "npm_config_offline=false");
-	check(&f, "npm_config_offline", "false");
+	caller(&f, "npm_config_fetch_retries=3");
+	check(&f, "npm_config_fetch_retries", "3");
+	check(&f, "npm_config_prefer_offline", "true");
+	check(&f, "npm_config_audit", "false");
 	check(&f, "CARGO_NET_OFFLINE", "true");
-	check(&f, "PIP_NO_INDEX", "1");
+	check(&f, "PIP_RETRIES", "0");
 	check(&f, "GOPROXY", "off");
 	check(&f, "YARN_ENABLE_NETWORK", "0");
 	f.spec.network = CM_NETWORK_HOST;
-	check(&f, "npm_config_offline", NULL);
+	check(&f, "npm_config_fetch_retries", NULL);
+	check(&f, "PIP_RETRIES", NULL);
 	check(&f, "GOPROXY", NULL);
 	/* a proxy of the caller's, unless it has a password */
 	caller(&f, "GOPROXY=https://go.example.org");
