@@ -63,6 +63,11 @@ int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, str
 		(void)close(own_sock);
 		return cm_error_set(err, CM_E_LIMIT, 0, "too many clients");
 	}
+	/* a client that does not read its answers is dropped, and never waited for */
+	if (fcntl(own_sock, F_SETFL, O_NONBLOCK) < 0) {
+		(void)close(own_sock);
+		return cm_error_set(err, CM_E_SYS, errno, "cannot set up a client");
+	}
 	/* until the jail is up only the client's death is of interest */
 	r = cm_loop_add(&k->loop, own_sock, k->state == CM_KS_UP ? EPOLLIN : 0, on_client, k, err);
 	if (r < 0) {
