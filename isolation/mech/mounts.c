@@ -5,7 +5,8 @@
  * Theory of operation. The new root is a small tmpfs, attached over the old "/" so that it has a
  * place in the mount namespace without any host directory being needed; the process's own root
  * stays the host's until the pivot. Places are found by mount_targets.c, below the new root's
- * descriptor and without a link. What masks are made of is unlinked before the agent sees the tree.
+ * descriptor and without a link. What masks and overlays are made of has lost its place before the
+ * agent sees the tree.
  */
 #include "isolation/mech/mounts.h"
 
@@ -22,7 +23,7 @@
 /* 8 MiB and 4096 names: directories, links and small files of the plan; nobody writes it later */
 #define ROOT_TMPFS_SIZE "8388608"
 #define ROOT_TMPFS_INODES "4096"
-/* masks and staging; a name that no plan uses, gone before the root becomes read-only */
+/* a name that no plan uses, gone before the root becomes read-only */
 #define STAGING "/.casemate"
 /* a file that is copied is at most this large */
 #define COPY_MAX (64UL * 1024)
@@ -37,6 +38,7 @@ struct builder {
 	/* empty and unreadable: what masks show */
 	int empty_file_fd;
 	int empty_dir_fd;
+	bool has_staging;
 };
 
 static int fail(struct builder *b, const char *what, const char *path)
@@ -123,6 +125,25 @@ static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *
 }
 
 /*
+ * A small file system for what masks and overlays are made of. Of its own: a directory that is
+ * removed while it is a layer or a mask cannot be listed any more.
+ */
+static int make_staging(struct builder *b)
+{
+	static const char *const options[] = { "size=65536", "nr_inodes=64", "mode=0700", NULL };
+	CM_AUTO_FD int fd = -1;
+	int r;
+
+	if (b->has_staging)
+		return CM_OK;
+	r = mount_fs_at(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, STAGING, &fd);
+	if (r == CM_OK)
+		r = cm_targets_own(&b->targets, fd, b->err);
+	b->has_staging = r == CM_OK;
+	return r;
+}
+
+/*
  * Behind an overlay that has the directory as its lower layer, connecting to a socket and opening
  * a FIFO reach no host process (hardening 9). One lower layer alone is refused by the kernel, so
  * an empty one goes below it. Relative names: the layers may hold ':' and ',' in theirs.
@@ -140,7 +161,9 @@ static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const 
 		return CM_OK;
 	if ((op->flags & CM_OPF_FILE) != 0)
 		return run_bind(b, op, path, source);
-	r = cm_targets_dir(&b->targets, STAGING "/empty", &place, b->err);
+	r = make_staging(b);
+	if (r == CM_OK)
+		r = cm_targets_dir(&b->targets, STAGING "/empty", &place, b->err);
 	if (r == CM_OK)
 		r = cm_targets_dir(&b->targets, STAGING "/lower", &place, b->err);
 	if (r == CM_OK)
@@ -332,8 +355,10 @@ static int make_empties(struct builder *b)
 {
 	struct cm_place place;
 	int file;
-	int r = cm_targets_place(&b->targets, STAGING "/f", &place, b->err);
+	int r = make_staging(b);
 
+	if (r == CM_OK)
+		r = cm_targets_place(&b->targets, STAGING "/f", &place, b->err);
 	if (r < 0)
 		return r;
 	if (mkdirat(place.parent_fd, "d", 0) < 0)
@@ -515,18 +540,14 @@ static int pivot(struct builder *b)
 	return CM_OK;
 }
 
-/* Nothing inside has a use for it, and a plan cannot name it (it would have to mount there). */
+/* What lives on in masks and layers keeps the file system; its place goes. */
 static int remove_staging(struct builder *b)
 {
-	CM_AUTO_FD int fd = cm_targets_open(&b->targets, STAGING, O_DIRECTORY);
-
-	if (fd < 0)
-		return errno == ENOENT ? CM_OK : fail(b, "open", STAGING);
-	(void)unlinkat(fd, "f", 0);
-	(void)unlinkat(fd, "d", AT_REMOVEDIR);
-	(void)unlinkat(fd, "lower", AT_REMOVEDIR);
-	(void)unlinkat(fd, "empty", AT_REMOVEDIR);
-	if (unlinkat(b->targets.root_fd, &STAGING[1], AT_REMOVEDIR) < 0)
+	if (!b->has_staging)
+		return CM_OK;
+	if (fchdir(b->targets.root_fd) < 0 ||
+	    umount2(&STAGING[1], MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
+	    unlinkat(b->targets.root_fd, &STAGING[1], AT_REMOVEDIR) < 0)
 		return fail(b, "remove", STAGING);
 	return CM_OK;
 }

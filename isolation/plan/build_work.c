@@ -216,7 +216,7 @@ static int compare_mounts(const void *a, const void *b)
 /* A read-only mount is still a way to the host's sockets and FIFOs; /usr has none. */
 static bool needs_inert(const struct mount *m)
 {
-	return m->is_read_only && !m->is_workspace && m->node->type == CM_NODE_DIR &&
+	return m->is_read_only && m->node->type == CM_NODE_DIR &&
 	       !cm_path_is_below(m->node->path, "/usr");
 }
 
