@@ -36,5 +36,8 @@ int cm_rlimits_set(const struct cm_plan *plan, struct cm_error *err)
 		r = lower(RLIMIT_CORE, "core files", limits->core_bytes, true, err);
 	if (r == CM_OK && limits->stack_bytes != UINT64_MAX)
 		r = lower(RLIMIT_STACK, "stacks", limits->stack_bytes, false, err);
+	/* the group's limit is the better one: it counts every id of the jail */
+	if (r == CM_OK && limits->pids != UINT64_MAX && plan->header->cgroup == CM_CGROUP_NONE)
+		r = lower(RLIMIT_NPROC, "processes", limits->pids, true, err);
 	return r;
 }

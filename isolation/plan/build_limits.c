@@ -82,12 +82,16 @@ static int apply(struct cm_build *build, const struct rule *rule, uint64_t fallb
 	*rule->value = UINT64_MAX;
 	if (value == CM_UNLIMITED)
 		return CM_OK;
-	if (!can) {
+	if (!can && is_required(rule->limit)) {
 		rule->format(value, text, sizeof(text));
-		return is_required(rule->limit)
-			       ? cannot_enforce(build, rule->what, rule->controller, rule->option,
-						text, err)
-			       : CM_OK;
+		return cannot_enforce(build, rule->what, rule->controller, rule->option, text, err);
+	}
+	if (!can) {
+		/* without groups RLIMIT_NPROC counts the id's processes in the jail's user
+		 * namespace, which keeps a fork bomb from the host's pids */
+		if (rule->bit == CM_CG_PIDS && cg->kind == CM_CGROUP_NONE)
+			*rule->value = value;
+		return CM_OK;
 	}
 	*rule->value = value;
 	h->cgroup_controllers |= rule->group;
