@@ -68,8 +68,7 @@ int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, str
 		(void)close(own_sock);
 		return cm_error_set(err, CM_E_SYS, errno, "cannot set up a client");
 	}
-	/* until the jail is up only the client's death is of interest */
-	r = cm_loop_add(&k->loop, own_sock, k->state == CM_KS_UP ? EPOLLIN : 0, on_client, k, err);
+	r = cm_loop_add(&k->loop, own_sock, EPOLLIN, on_client, k, err);
 	if (r < 0) {
 		(void)close(own_sock);
 		return r;
@@ -103,14 +102,6 @@ void cm_keeper_client_drop(struct cm_keeper *k, int client)
 	if (k->is_temporary) {
 		k->end_reason = CM_ENDED_TEMPORARY;
 		cm_loop_stop(&k->loop);
-	}
-}
-
-void cm_keeper_clients_enable(struct cm_keeper *k)
-{
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
-		if (k->clients[i].sock >= 0)
-			(void)cm_loop_modify(&k->loop, k->clients[i].sock, EPOLLIN, NULL);
 	}
 }
 

@@ -28,6 +28,11 @@
 /* Where the keeper's socket and, while building, the sources are. */
 #define SOCK_FD 3
 
+static int stage_settle(struct cm_init *init, struct cm_error *err)
+{
+	return cm_ns_settle(init->has_own_network, err);
+}
+
 /* The maps are written by the keeper; before that this process has no id it could use. */
 static int stage_maps(struct cm_init *init, struct cm_error *err)
 {
@@ -81,9 +86,9 @@ static int stage_mounts(struct cm_init *init, struct cm_error *err)
 	return r;
 }
 
-static int stage_settle(struct cm_init *init, struct cm_error *err)
+static int stage_hostname(struct cm_init *init, struct cm_error *err)
 {
-	return cm_ns_settle(&init->plan, err);
+	return cm_ns_set_hostname(&init->plan, err);
 }
 
 /* The jail's own /dev/null, and nothing of the host but the socket. */
@@ -181,6 +186,8 @@ static const struct {
 	const char *name;
 	int (*run)(struct cm_init *init, struct cm_error *err);
 } stages[] = {
+	/* all that can be done before the plan is there */
+	{ "propagation and loopback", stage_settle },
 	{ "id maps", stage_maps },
 	/* an ordinary user's rights on the host's paths, before they are exchanged for root
 	 * inside */
@@ -189,7 +196,7 @@ static const struct {
 	{ "control group", stage_cgroup },
 	{ "builder", stage_builder },
 	{ "mounts", stage_mounts },
-	{ "host name and loopback", stage_settle },
+	{ "host name", stage_hostname },
 	/* the tree has its /dev now; from here on no descriptor leads to the host */
 	{ "descriptors", stage_descriptors },
 	{ "resource limits", stage_rlimits },
@@ -207,13 +214,14 @@ static const struct {
 	{ "verification", stage_verify },
 };
 
-_Noreturn void cm_init_main(int sock)
+_Noreturn void cm_init_main(int sock, bool has_own_network)
 {
 	static struct cm_init state;
 	struct cm_init *init = &state;
 	struct cm_error err = CM_ERROR_INIT;
 
 	init->sock = sock;
+	init->has_own_network = has_own_network;
 	cm_mount_sources_init(&init->sources);
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(stages); i++) {

@@ -16,13 +16,14 @@ struct cm_init {
 	struct cm_plan plan;
 	/* to the keeper */
 	int sock;
+	bool has_own_network;
 	/* v1: tasks files to write "0" to; -1 where there is none */
 	int tasks_fd[CM_CG_N];
 	struct cm_mount_sources sources;
 };
 
 /* Runs in the child of cm_ns_clone_init, with the keeper's socket; never returns. */
-_Noreturn void cm_init_main(int sock);
+_Noreturn void cm_init_main(int sock, bool has_own_network);
 
 /* The service loop, once the jail stands; never returns. */
 _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock);

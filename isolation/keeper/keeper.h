@@ -83,7 +83,6 @@ void cm_keeper_fail(struct cm_keeper *k, const struct cm_error *why);
 /* clients.c */
 int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err);
 void cm_keeper_client_drop(struct cm_keeper *k, int client);
-void cm_keeper_clients_enable(struct cm_keeper *k);
 int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err);
 
 /* requests.c */

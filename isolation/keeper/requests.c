@@ -203,7 +203,9 @@ static const struct {
 	{ CM_REC_HELLO, CM_KS_UP, true, 256, op_hello },
 	{ CM_REC_INFO, CM_KS_UP | CM_KS_STOPPING, false, 0, op_info },
 	{ CM_REC_STOP, CM_KS_UP | CM_KS_STOPPING, false, 0, op_stop },
-	{ CM_REC_EXEC, CM_KS_UP, false, CM_PROTO_BLOB_MAX, op_exec },
+	/* before the jail is up only from the starter (nobody else is listened to): init reads it
+	 * when it gets there */
+	{ CM_REC_EXEC, CM_KS_STARTING | CM_KS_UP, false, CM_PROTO_BLOB_MAX, op_exec },
 	{ CM_REC_SIGNAL, CM_KS_UP | CM_KS_STOPPING, false, 0, op_forward },
 	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, 0, op_forward },
 };
@@ -290,7 +292,6 @@ static void on_up(struct cm_keeper *k)
 		if (k->clients[i].sock >= 0)
 			answer(k, i, &rec, NULL, 0);
 	}
-	cm_keeper_clients_enable(k);
 }
 
 static void on_started(struct cm_keeper *k)

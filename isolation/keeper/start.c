@@ -50,7 +50,7 @@ static int clone_init(struct cm_keeper *k, bool has_own_network, int cgroup_fd,
 		/* its own stages close what else it has of the keeper's */
 		(void)close(pair[0]);
 		(void)close(k->starter);
-		cm_init_main(pair[1]);
+		cm_init_main(pair[1], has_own_network);
 	}
 	(void)close(pair[1]);
 	k->init_sock = pair[0];

@@ -507,12 +507,8 @@ static int make_root(struct builder *b)
 {
 	static const char *const options[] = { "size=" ROOT_TMPFS_SIZE,
 					       "nr_inodes=" ROOT_TMPFS_INODES, "mode=0755", NULL };
-	struct mount_attr private = { .propagation = MS_PRIVATE };
 	int r;
 
-	/* before anything is mounted: no event may reach the host's namespace, or come from it */
-	if (cm_sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private) < 0)
-		return fail(b, "cut mount propagation of", "/");
 	r = new_fs(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "/",
 		   &b->targets.root_fd);
 	if (r < 0)

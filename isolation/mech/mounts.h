@@ -26,8 +26,8 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 			  struct cm_error *err);
 
 /*
- * In init, inside its own user and mount namespaces, with all capabilities there: cut mount
- * propagation, build the tree, make it the root and let go of the host's. Afterwards the working
+ * In init, inside its own user and mount namespaces, with all capabilities there and mount
+ * propagation cut: build the tree, make it the root and let go of the host's. Afterwards the working
  * directory is the new "/", and the root itself is read-only.
  */
 int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources,

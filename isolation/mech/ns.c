@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -252,15 +253,23 @@ static int loopback_up(struct cm_error *err)
 	return CM_OK;
 }
 
-int cm_ns_settle(const struct cm_plan *plan, struct cm_error *err)
+int cm_ns_settle(bool has_own_network, struct cm_error *err)
+{
+	struct mount_attr private = { .propagation = MS_PRIVATE };
+
+	/* before anything is mounted: no event may reach the host's namespace, or come from it */
+	if (cm_sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private) < 0)
+		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot cut mount propagation");
+	return has_own_network ? loopback_up(err) : CM_OK;
+}
+
+int cm_ns_set_hostname(const struct cm_plan *plan, struct cm_error *err)
 {
 	const char *name = cm_plan_str(plan, plan->header->hostname);
 
 	if (sethostname(name, strlen(name)) < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot set the host name");
-	if ((plan->header->flags & CM_PLANF_NETNS) == 0)
-		return CM_OK;
-	return loopback_up(err);
+	return CM_OK;
 }
 
 static int format_idmap(char *buf, size_t size, uint32_t base, uint32_t owner)

@@ -58,6 +58,9 @@ int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct c
 		return cm_error_set(err, r, 0, "no memory for the session");
 	l->config = config;
 	l->events = *events;
+	r = cm_local_spawn_ahead(l, err);
+	if (r < 0)
+		return r;
 	r = cm_host_read(&config->env, &l->host, err);
 	if (r == CM_OK)
 		r = cm_store_open(&config->env, spec->root, l->host.home, geteuid() == 0, &l->store,
@@ -171,9 +174,6 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	if (!l->spec.session_id) {
 		l->is_temporary = true;
 		l->is_kept = l->spec.is_kept;
-		r = cm_local_spawn_ahead(l, err);
-		if (r < 0)
-			return r;
 		(void)cm_store_collect(&l->store, cm_local_collect_group, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));
 		return create(l, id, err);

@@ -58,7 +58,8 @@ static int chown_inside(struct cm_local *l, const char *dir, char *home, struct 
 	cm_buf_init(&out, 65536);
 	cm_buf_init(&text, 65536);
 	r = cm_local_plan_make(l, &l->spec, dir, true, home ? &extra : NULL, &plan, err);
-	if (r == CM_OK)
+	/* cm_local_open may have started it ahead of the plan */
+	if (r == CM_OK && l->jail.sock < 0)
 		r = cm_jail_spawn(&l->jail, &start, err);
 	if (r == CM_OK)
 		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail of a session: started, or found running. */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
@@ -78,17 +80,24 @@ static int spawn(struct cm_local *l, struct cm_error *err)
 	return cm_jail_spawn(&l->jail, &start, err);
 }
 
+/* Where cgroup v2 is what there is, init may have to be born into a group: see cm_host_cgroup. */
+static bool is_cgroup_v2(void)
+{
+	struct statfs fs;
+
+	return statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_jail_start start = {
 		.is_temporary = true,
-		/* into a v2 group init must be born, and that the keeper makes from the plan */
-		.is_ahead = l->host.cgroup.kind != CM_CGROUP_V2,
+		.is_ahead = true,
 		.has_own_network = l->spec.network != CM_NETWORK_HOST,
 	};
 
-	/* the checkout's jail comes first; and systemd is asked only when a limit needs it */
-	if (l->spec.workspace_kind == CM_WORKSPACE_REPO || l->host.cgroup.needs_scope)
+	/* a lasting session may run already; a checkout's jail comes before its session's */
+	if (l->spec.session_id || l->spec.workspace_kind == CM_WORKSPACE_REPO || is_cgroup_v2())
 		return CM_OK;
 	return cm_jail_spawn(&l->jail, &start, err);
 }
