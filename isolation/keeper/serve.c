@@ -35,6 +35,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/loop.h"
 
 #define STACK_SIZE (32U * 1024)
@@ -174,6 +175,10 @@ static void kill_tree(struct exec *e)
 {
 	bool froze = false;
 
+	/* by its descriptor, too: before it has executed it bears no mark that could be read, and
+	 * with one id inside the agent can have stopped it there */
+	if (e->pidfd >= 0)
+		(void)cm_sys_pidfd_send_signal(e->pidfd, SIGKILL);
 	if (is_whole_jail())
 		cm_tree_kill_all();
 	else
