@@ -91,6 +91,7 @@ result_of() { # ATTEMPT FILE
 }
 
 # how often a race is tried
+# shellcheck disable=SC2034
 rounds=${CM_ESCAPE_ROUNDS:-60}
 
 # status of a process that must not live on: true when it is gone within a second
