@@ -121,7 +121,7 @@ int cm_build_level(struct cm_build *build, struct cm_error *err)
 			     cm_level_name(req->spec->min_level),
 			     req->host->cgroup.reason[0] ? req->host->cgroup.reason
 							 : "no control group for memory and pids");
-		cm_error_hint(err, "casemate doctor --fix, or --min-level %s to go on without",
+		cm_error_hint(err, "see 'casemate doctor', or use --min-level %s to go on without",
 			      cm_level_name(s->base_level));
 		return CM_E_LEVEL;
 	}

@@ -53,7 +53,8 @@ static int cannot_enforce(const struct cm_build *build, const char *what, const 
 	(void)snprintf(text, sizeof(text), "no delegated %s controller", controller);
 	cm_error_set(err, CM_E_LEVEL, 0, "%s limit cannot be enforced here (%s)", what,
 		     reason[0] ? reason : text);
-	cm_error_hint(err, "casemate doctor --fix, or %s '%s?' to go on without", option, value);
+	cm_error_hint(err, "see 'casemate doctor', or use %s '%s?' to go on without", option,
+		      value);
 	return CM_E_LEVEL;
 }
 
