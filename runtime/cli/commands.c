@@ -23,20 +23,21 @@ const struct cm_command cm_commands[] = {
 		.name = "ls",
 		.aliases = "ps list",
 		.run = cm_cmd_ls,
-		.usage = "[--json] [-q]",
+		.usage = "[-a] [--json | -q]",
 		.summary = "list sessions",
 		.details = "      --root DIR             session root\n"
 			   "      --json                 a JSON list\n"
+			   "  -a, --all                  temporary sessions too\n"
 			   "  -q, --quiet                ids only\n",
 	},
 	{
 		.name = "inspect",
 		.aliases = "",
 		.run = cm_cmd_inspect,
-		.usage = "[--plan] ID",
-		.summary = "show a session as JSON: settings, state, what enforces each limit",
+		.usage = "[--json | --plan] ID",
+		.summary = "show a session: settings, state, what enforces each limit",
 		.details = "      --root DIR             session root\n"
-			   "      --json                 the same; JSON is all there is\n"
+			   "      --json                 a JSON object\n"
 			   "      --plan                 the plan of the last start, as text\n",
 	},
 	{
