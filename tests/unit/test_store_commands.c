@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ls, inspect, stop and rm: what they print and do, with a stand-in behind stop. */
+/* ls, inspect, stop and rm: what they print and do, with stand-ins behind stop and rm. */
 #include "providers/local/local.h"
 #include "runtime/base/json.h"
 #include "runtime/cli/commands.h"
@@ -32,6 +32,14 @@ int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t de
 	assert_int_equal(cm_store_write_end(s->dir_fd, &end), 0);
 	cm_fd_close(&keeper_fd);
 	return CM_OK;
+}
+
+/* What root inside leaves needs a jail to be removed; here nothing is. */
+int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
+		    const struct cm_config *config, struct cm_error *err)
+{
+	assert_non_null(config);
+	return cm_store_session_remove(store, s, with_files, err);
 }
 
 /* The table of commands names those that need a jail, which this program does without. */
