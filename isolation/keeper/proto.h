@@ -230,7 +230,8 @@ _Static_assert(sizeof(struct cm_rec) == 128, "records are 128 bytes");
 _Static_assert(sizeof(struct cm_error) <= PIPE_BUF, "a report is one atomic write");
 
 /* Send rec, its blob (rec->len bytes; a memfd is made when it is large) and descriptors. */
-int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds, unsigned int n_fds);
+int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds,
+		  unsigned int n_fds);
 /* A REFUSED or FAILED record with *why as its blob. */
 int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_error *why);
 

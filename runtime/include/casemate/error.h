@@ -76,8 +76,7 @@ int cm_error_set(struct cm_error *err, int code, int sys_errno, const char *fmt,
 int cm_error_vset(struct cm_error *err, int code, int sys_errno, const char *fmt, va_list ap)
 	__attribute__((format(printf, 4, 0)));
 /* Put "context: " before the message; returns err->code (CM_E_BUG when err is NULL). */
-int cm_error_wrap(struct cm_error *err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+int cm_error_wrap(struct cm_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Set the hint: an imperative that names an option, a command or a file. */
 void cm_error_hint(struct cm_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
