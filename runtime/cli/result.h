@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "casemate/error.h"
-#include "isolation/keeper/proto.h"
+#include "providers/local/jail.h"
 #include "runtime/base/buf.h"
 #include "runtime/cli/relay.h"
 

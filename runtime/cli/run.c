@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "isolation/keeper/proto.h"
+#include "providers/local/jail.h"
 #include "providers/local/local.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
