@@ -20,9 +20,28 @@
 #define MAX_KEY 128
 #define MAX_VALUE 1024
 
+/* where packages come from, what builds them, and what of them is written to the project */
 static const char *const npm_keys[] = {
-	"registry", "@*:registry",   "nodedir",	   "python",	   "cafile",
-	"fetch-*",  "engine-strict", "save-exact", "script-shell", "legacy-peer-deps",
+	"registry",
+	"@*:registry",
+	"nodedir",
+	"python",
+	"cafile",
+	"fetch-*",
+	"script-shell",
+	"ignore-scripts",
+	"engine-strict",
+	"legacy-peer-deps",
+	"strict-peer-deps",
+	"min-release-age",
+	"save-exact",
+	"save-prefix",
+	"package-lock",
+	"lockfile-version",
+	"omit-lockfile-registry-resolved",
+	"audit",
+	"fund",
+	"update-notifier",
 };
 
 static const char *const pip_keys[] = { "index-url", "extra-index-url", "find-links", "cert" };

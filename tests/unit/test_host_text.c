@@ -198,6 +198,7 @@ static void test_npm(void **state)
 				   "email=alice@example.org\n"
 				   "nodedir=/usr\n"
 				   "fetch-retries=1\n"
+				   "ignore-scripts=true\n"
 				   "python=${HOME}/python\n"
 				   "proxy=http://proxy.example.org\n"
 				   "cafile=/etc/ssl/a\x01.pem\n"
@@ -209,11 +210,12 @@ static void test_npm(void **state)
 
 	(void)state;
 	assert_int_equal(cm_toolconf_parse_npm(text, &got), CM_OK);
-	assert_int_equal(got.n, 4);
+	assert_int_equal(got.n, 5);
 	assert_string_equal(got.v[0], "registry=https://npm.example.org/");
 	assert_string_equal(got.v[1], "@acme:registry=https://npm.acme.example/");
 	assert_string_equal(got.v[2], "nodedir=/usr/local");
 	assert_string_equal(got.v[3], "fetch-retries=1");
+	assert_string_equal(got.v[4], "ignore-scripts=true");
 	cm_strv_clear(&got);
 }
 
