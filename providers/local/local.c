@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
@@ -16,6 +17,7 @@
 
 /* how long another client may hold a session's lock (a checkout with setup takes its time) */
 #define LOCK_WAIT_MS (15LL * 60 * 1000)
+#define STOP_POLL_NS 2000000L
 
 void cm_local_init(struct cm_local *l)
 {
@@ -263,6 +265,7 @@ void cm_local_close(struct cm_local *l)
 int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
 		  struct cm_error *err)
 {
+	const struct timespec pause = { .tv_nsec = STOP_POLL_NS };
 	struct cm_jail jail;
 	int r;
 
@@ -280,7 +283,7 @@ int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t de
 			return cm_error_set(err, CM_E_TIMEOUT, 0, "session '%s' does not stop",
 					    s->record.id);
 		/* between the answer and the release of its lock, or not listening yet */
-		(void)usleep(2000);
+		(void)nanosleep(&pause, NULL);
 	}
 	return CM_OK;
 }

@@ -185,9 +185,12 @@ void cm_jw_double(struct cm_json_writer *w, double v)
 		return;
 	}
 	begin_item(w);
-	/* "-0" would be read as an integer, which has no such value */
+	/*
+	 * "-0" would be read as an integer, which has no such value; cppcheck does not know that
+	 * there are two zeros
+	 */
 	if (v == 0)
-		v = 0;
+		v = 0; /* cppcheck-suppress duplicateConditionalAssign */
 	/* the shortest form that reads back as the same number */
 	for (int digits = 15; digits <= 17; digits++) {
 		(void)snprintf(buf, sizeof(buf), "%.*g", digits, v);
