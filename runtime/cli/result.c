@@ -100,22 +100,46 @@ static int target_fd(const char *target, struct cm_error *err)
 	return (int)fd;
 }
 
+static int open_directory(const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	CM_AUTO_FREE char *dir =
+		slash ? cm_asprintf("%.*s", slash == target ? 1 : (int)(slash - target), target)
+		      : cm_strdup(".");
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (!dir)
+		errno = ENOMEM;
+	return fd < 0 ? -errno : fd;
+}
+
+/* What cannot be written at the end is better known before the command has run. */
+static int check_file(const char *target, struct cm_error *err)
+{
+	CM_AUTO_FD int dir_fd = open_directory(target);
+	struct stat st;
+	int error = 0;
+
+	if (dir_fd < 0)
+		error = -dir_fd;
+	else if (faccessat(dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		error = errno;
+	else if (stat(target, &st) == 0 && S_ISDIR(st.st_mode))
+		error = EISDIR;
+	if (error == 0)
+		return CM_OK;
+	cm_error_set(err, CM_E_INVALID, error, "cannot write the result to '%s'", target);
+	cm_error_hint(err, "--result wants a file in a directory that you can write, or fd:N");
+	return CM_E_INVALID;
+}
+
 int cm_result_check_target(const char *target, struct cm_error *err)
 {
 	int fd = target_fd(target, err);
 	int flags;
 
-	if (fd == -1) {
-		struct stat st;
-
-		if (stat(target, &st) == 0 && S_ISDIR(st.st_mode)) {
-			cm_error_set(err, CM_E_INVALID, EISDIR, "cannot write the result to '%s'",
-				     target);
-			cm_error_hint(err, "--result wants a file, or fd:N");
-			return CM_E_INVALID;
-		}
-		return CM_OK;
-	}
+	if (fd == -1)
+		return check_file(target, err);
 	if (fd < 0)
 		return CM_E_INVALID;
 	flags = fcntl(fd, F_GETFL);
@@ -134,24 +158,23 @@ int cm_result_check_target(const char *target, struct cm_error *err)
 int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_error *err)
 {
 	int fd = target_fd(target, err);
-	CM_AUTO_FD int dir_fd = -1;
 	const char *slash = strrchr(target, '/');
 	int r;
 
 	if (fd >= 0) {
 		r = cm_write_all(fd, text->data, text->len);
-	} else if (fd == -1 && slash) {
-		CM_AUTO_FREE char *dir =
-			cm_asprintf("%.*s", slash == target ? 1 : (int)(slash - target), target);
+	} else if (fd == -1) {
+		CM_AUTO_FD int dir_fd = open_directory(target);
 
-		dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-		r = dir_fd < 0 ? -errno
-			       : cm_replace_file_at(dir_fd, slash + 1, text->data, text->len, 0644,
-						    false);
+		r = dir_fd < 0 ? dir_fd
+			       : cm_replace_file_at(dir_fd, slash ? slash + 1 : target, text->data,
+						    text->len, 0644, false);
 	} else {
 		r = -EINVAL;
 	}
-	if (r < 0)
-		return cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
-	return CM_OK;
+	if (r == 0)
+		return CM_OK;
+	cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
+	cm_error_hint(err, "the command has run; its exit status is not this one");
+	return CM_E_SYS;
 }

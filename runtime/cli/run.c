@@ -30,6 +30,7 @@ struct run {
 	struct cm_local local;
 	struct cm_relay relay;
 	struct cm_result result;
+	int64_t start_us;
 };
 
 static void on_note(void *data, const char *text)
@@ -225,6 +226,16 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 	return cm_jail_exec(relay->jail, &command, &relay->id, err);
 }
 
+static void tell_jail(struct run *run)
+{
+	char name[80];
+
+	if (!run->spec->is_verbose)
+		return;
+	(void)snprintf(name, sizeof(name), "jail %s", run->local.summary.level);
+	on_phase(run, name, (uint64_t)(cm_clock_mono_us() - run->start_us));
+}
+
 /* The first answer of a jail that is being made says whether it stands. */
 static int wait_up(struct run *run, struct cm_error *err)
 {
@@ -235,6 +246,8 @@ static int wait_up(struct run *run, struct cm_error *err)
 	r = cm_jail_wait_up(&run->local.jail, INT64_MAX, err);
 	if (r == CM_OK)
 		r = cm_local_started(&run->local, err);
+	if (r == CM_OK)
+		tell_jail(run);
 	return r;
 }
 
@@ -374,6 +387,7 @@ static int prepare(struct run *run, struct cm_error *err)
 	if (r < 0)
 		return r;
 	run->result.phase = "start";
+	run->start_us = cm_clock_mono_us();
 	r = cm_local_start(&run->local, err);
 	(void)snprintf(run->result.level, sizeof(run->result.level), "%s",
 		       run->local.summary.level);
