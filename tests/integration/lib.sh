@@ -50,13 +50,39 @@ skip_all() { # PREREQUISITE REASON
 
 is_root() { [ "$(id -u)" = 0 ]; }
 
+# A group in each v1 hierarchy, below the one that we are in: what the test makes is below it, and
+# what is there at the end was left.
+make_groups() {
+	local line names dir
+	while IFS=: read -r _ names line; do
+		dir=/sys/fs/cgroup/$names${line%/}
+		[[ $names != '' && $names != *=* ]] || continue
+		mkdir "$dir/casemate-test.$$" 2>/dev/null || continue
+		echo "$dir/casemate-test.$$"
+		[ "$names" != cpuset ] || for file in cpuset.cpus cpuset.mems; do
+			cat "$dir/$file" >"$dir/casemate-test.$$/$file"
+		done
+	done </proc/self/cgroup
+}
+
 if is_root && [ -z "${CM_TEST_IN_NAMESPACE:-}" ]; then
-	export CM_TEST_IN_NAMESPACE=1
 	for dir in /var/lib/casemate /run/casemate; do
 		[ -d $dir ] || mkdir -m 700 $dir
 	done
-	exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
-		bash "$0" "$@"
+	mapfile -t groups < <(make_groups)
+	export CM_TEST_IN_NAMESPACE=1 CM_TEST_GROUPS="${groups[*]}"
+	(
+		for dir in "${groups[@]}"; do
+			echo 0 >"$dir/tasks"
+		done
+		exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
+			bash "$0" "$@"
+	)
+	status=$?
+	for dir in "${groups[@]}"; do
+		find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null
+	done
+	exit $status
 fi
 
 exec </dev/null
@@ -232,7 +258,14 @@ give() { # FILE...: to the caller of casemate
 	! is_root || chown -R "$uid:$gid" "$@"
 }
 
-list_groups() { find /sys/fs/cgroup -maxdepth 6 -type d -name 'cm-*' 2>/dev/null | sort; }
+list_groups() {
+	# shellcheck disable=SC2086
+	if [ -n "${CM_TEST_GROUPS:-}" ]; then
+		find $CM_TEST_GROUPS -mindepth 1 -type d
+	else
+		find /sys/fs/cgroup -maxdepth 8 -type d -name 'cm-*' -user "$uid"
+	fi 2>/dev/null | sort
+}
 
 # by number: the path of a mount changes with the names above it, which are not ours
 list_mounts() { awk '{ print $1 }' /proc/self/mountinfo | sort; }
@@ -278,12 +311,12 @@ left_processes() {
 	done
 }
 
-# Of groups that others make and remove at the same time: none of ours is empty and stays.
+# Others make and remove groups at the same time: one of ours that was left is empty, and stays.
+# left_groups CANDIDATE...: those of them that are
 left_groups() {
 	local group
-	for group in $(comm -13 <(echo "$groups_before") <(list_groups)); do
-		[ -z "$(cat "$group/cgroup.procs" 2>/dev/null)" ] && [ -d "$group" ] &&
-			echo "group $group"
+	for group; do
+		[ -z "$(cat "$group/cgroup.procs" 2>/dev/null)" ] && [ -d "$group" ] && echo "$group"
 	done
 }
 
@@ -300,19 +333,27 @@ left_mounts() {
 
 bad_files() { # root: nothing in the caller's trees is host root's or set-id, whoever made it
 	[ "$identity" = root ] && is_root || return 0
-	[ -d "$root" ] && find "$root" -mindepth 1 \( -perm /6000 -o -uid 0 \)
-	find "$work/w" -perm /6000
+	[ ! -d "$root" ] || find "$root" -mindepth 1 \( -perm /6000 -o -uid 0 \) -printf 'bad %p\n'
+	find "$work/w" -perm /6000 -printf 'bad %p\n'
 }
 
 finish() {
-	local left=''
+	local left='' groups
 	cd "$top" || bail "cannot enter '$top'"
+	mapfile -t groups < <(comm -13 <(echo "$groups_before") <(list_groups))
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		left=$(left_processes; left_groups)
-		[ -n "$left" ] || break
+		left=$(left_processes)
+		mapfile -t groups < <(left_groups "${groups[@]}")
+		[ -n "$left" ] || [ ${#groups[@]} -gt 0 ] || break
 		sleep 0.25
 	done
-	left=$left$(left_mounts; left_files)
+	left=$(
+		left_processes
+		[ ${#groups[@]} -eq 0 ] || printf 'group %s\n' "${groups[@]}"
+		left_mounts
+		left_files
+		bad_files
+	)
 	[ -z "$left" ]
 	ok 'nothing is left' || printf '%s\n' "$left" | head -n 30 | sed 's/^/# left: /'
 	block=

@@ -14,3 +14,6 @@ endfunction()
 
 cm_run_test(wrapper 120 root plain sub)
 cm_run_test(signals 120 root plain sub)
+cm_run_test(tty 120 root plain)
+cm_run_test(environment 60 root plain)
+cm_run_test(results 60 root plain)
