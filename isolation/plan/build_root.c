@@ -165,6 +165,45 @@ void cm_build_sys(struct cm_build *build)
 	}
 }
 
+/* A directory of the session's own on the host, or a tmpfs that ends with it. */
+static void build_own(struct cm_build *build, const char *dir, const char *target, uint16_t mode,
+		      uint32_t flags)
+{
+	if (dir)
+		(void)cm_build_bind(build, dir, target,
+				    CM_OPF_WRITABLE | CM_OPF_RECURSIVE | CM_OPF_AGENT);
+	else
+		(void)cm_build_tmpfs(build, target, mode, CM_OPF_WRITABLE | flags);
+}
+
+/* Is something mounted below dir? Nothing is mounted through a symbolic link. */
+static bool has_mounts_below(const struct cm_plan_request *req, const char *dir)
+{
+	const struct cm_workspace_facts *ws = req->workspace;
+	const struct cm_nodes *const lists[] = { &req->tree->tools, &req->tree->certificates,
+						 ws ? &ws->git_dirs : NULL,
+						 ws ? &ws->links : NULL };
+	bool found = cm_path_is_below(cm_plan_home(req), dir) ||
+		     (ws && ws->path && cm_path_is_below(ws->path, dir));
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(lists); i++) {
+		for (size_t j = 0; lists[i] && j < lists[i]->n; j++)
+			found = found || cm_path_is_below(lists[i]->v[j].path, dir);
+	}
+	for (size_t i = 0; i < req->spec->n_volumes; i++)
+		found = found || cm_path_is_below(req->spec->volumes[i].dst, dir);
+	return found;
+}
+
+/* The same file system as /tmp where possible: one bound for both, and one mount less. */
+static void build_var_tmp(struct cm_build *build)
+{
+	if (has_mounts_below(build->req, "/var/tmp"))
+		build_own(build, build->req->tmp_dir, "/var/tmp", 01777, 0);
+	else
+		cm_build_symlink(build, "/var/tmp", "../tmp");
+}
+
 void cm_build_var(struct cm_build *build)
 {
 	const struct cm_nodes *extra = &build->req->tree->extra;
@@ -182,25 +221,13 @@ void cm_build_var(struct cm_build *build)
 	cm_build_dir(build, "/var/log", 0755, 0);
 	cm_build_symlink(build, "/var/run", "../run");
 	cm_build_symlink(build, "/var/lock", "../run/lock");
-	/* the same file system as /tmp: one bound for both, and one mount less */
-	cm_build_symlink(build, "/var/tmp", "../tmp");
+	build_var_tmp(build);
 	/* one mount for what is written below /run; its top is not the agent's */
 	op = cm_build_tmpfs(build, "/run", 0755, CM_OPF_WRITABLE | CM_OPF_NOEXEC);
 	op->size_bytes = RUN_BYTES;
 	op->n_inodes = RUN_INODES;
 	cm_build_dir(build, "/run/lock", 01777, 0);
 	cm_build_dir(build, "/run/user/1000", 0700, CM_OPF_AGENT);
-}
-
-/* A directory of the session's own on the host, or a tmpfs that ends with it. */
-static void build_own(struct cm_build *build, const char *dir, const char *target, uint16_t mode,
-		      uint32_t flags)
-{
-	if (dir)
-		(void)cm_build_bind(build, dir, target,
-				    CM_OPF_WRITABLE | CM_OPF_RECURSIVE | CM_OPF_AGENT);
-	else
-		(void)cm_build_tmpfs(build, target, mode, CM_OPF_WRITABLE | flags);
 }
 
 void cm_build_tmp(struct cm_build *build)

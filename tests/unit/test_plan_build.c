@@ -510,6 +510,35 @@ static void test_machine_id(void **state)
 	assert_string_not_equal(ids[0], ids[2]);
 }
 
+/* /var/tmp is a link to /tmp, but for mounts below it, which go through no link. */
+static void test_var_tmp(void **state)
+{
+	static struct fixture f;
+	static const char *const homes[] = { "/home/alice", "/var/tmp/alice" };
+	static const char *const works[] = { "/home/alice/app", "/var/tmp/app" };
+	static const char *const volumes[] = { "/data", "/var/tmp/data" };
+	struct cm_plan_summary summary;
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		CM_AUTO_BUF struct cm_buf flat;
+		CM_AUTO_BUF struct cm_buf text;
+
+		cm_buf_init(&flat, MAX_TEXT);
+		cm_buf_init(&text, MAX_TEXT);
+		fixture_init(&f);
+		fix_set(&f.host.home, homes[i & 1]);
+		cm_workspace_facts_clear(&f.workspace);
+		fix_workspace(&f.workspace, works[i >> 1 & 1], ALICE);
+		fix_volume(&f, "/srv/data", volumes[i >> 2], true, ALICE);
+		assert_int_equal(build(&f, &summary, &flat, NULL), CM_OK);
+		print(&flat, &summary, &text);
+		assert_int_equal(strstr(text.data, "symlink /var/tmp <- ../tmp") != NULL, i == 0);
+		assert_int_equal(strstr(text.data, "tmpfs /var/tmp ") != NULL, i != 0);
+		fixture_clear(&f);
+	}
+}
+
 /* Every allocation fails once: an error and nothing else. */
 static void test_no_memory(void **state)
 {
@@ -546,6 +575,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_groups_that_are_harmless),
 		cmocka_unit_test(test_many_notes),
 		cmocka_unit_test(test_machine_id),
+		cmocka_unit_test(test_var_tmp),
 		cmocka_unit_test(test_no_memory),
 	};
 
