@@ -23,6 +23,8 @@
 /* 8 MiB and 4096 names: directories, links and small files of the plan; nobody writes it later */
 #define ROOT_TMPFS_SIZE "8388608"
 #define ROOT_TMPFS_INODES "4096"
+/* more than agents open, and a fraction of the 3072 that all jails together have */
+#define PTYS "256"
 /* a name that no plan uses, gone before the root becomes read-only */
 #define STAGING "/.casemate"
 /* a file that is copied is at most this large */
@@ -234,7 +236,8 @@ static int run_devpts(struct builder *b, const char *path)
 {
 	char uid[16];
 	char gid[16];
-	const char *options[] = { "ptmxmode=0666", "mode=0620", uid, gid, NULL };
+	/* the kernel's own bound is one for all containers of the machine */
+	const char *options[] = { "ptmxmode=0666", "mode=0620", "max=" PTYS, uid, gid, NULL };
 
 	/* slaves are the agent's although init opens them */
 	(void)snprintf(uid, sizeof(uid), "uid=%u", CM_ID_AGENT);
