@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Git in a jail: what of a repository's own files can be changed from inside, and that the rest works.
+# shellcheck disable=SC2016
+# SC2016: what single quotes keep from this shell is for the shell inside
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+command -v git >/dev/null || skip_all TOOLS 'no git'
+
+# What the host's git would run or read: unchanged?
+git_state() { (cd "$1" && find . -type f -o -type l | sort | xargs sha256sum); }
+
+repository() { # DIR
+	"${as[@]}" git init -q -b main "$1"
+	"${as[@]}" git -C "$1" config user.name Host
+	"${as[@]}" git -C "$1" config user.email host@example.org
+	echo one >"$1/file"
+	give "$1/file"
+	"${as[@]}" git -C "$1" add file
+	"${as[@]}" git -C "$1" commit -q -m first
+}
+
+export GIT_CONFIG_NOSYSTEM=1
+printf '[user]\n\tname = A User\n\temail = user@example.org\n[init]\n\tdefaultBranch = trunk\n[credential]\n\thelper = store\n[alias]\n\tbad = !touch /tmp/alias\n[core]\n\tsshCommand = touch /tmp/ssh\n' \
+	>"$top/gitconfig"
+
+begin 'pinned'
+cp "$top/gitconfig" "$HOME/.gitconfig" && give "$HOME/.gitconfig"
+repository "$work/w"
+before=$(git_state "$work/w/.git")
+start_files
+run run -- sh -c 'git status --short; git log --format=%s; git diff --stat; git show HEAD:file'
+is "$(out) $rc" 'first
+one 0' 'reading works'
+expect_stderr '' 'without a word'
+run run -- sh -c 'git config --get user.name; git config --get user.email; git config --global --list; git config --get safe.directory'
+[[ $(out) == *'Host'* ]] && ! grep -q 'credential\|alias\|sshcommand' "$work/out"
+ok 'identity is inside, helpers and aliases are not'
+for what in 'echo x >>.git/config' 'echo x >.git/hooks/pre-commit' 'echo ../evil >.git/commondir' \
+	'echo x >.git/config.worktree' 'mkdir .git/modules' 'echo x >.git/info/attributes' \
+	'mkdir -p .git/objects/info && echo /tmp >.git/objects/info/alternates' 'rm -rf .git' \
+	'mv .git .old' 'git config core.fsmonitor /tmp/x' 'ln -s /tmp .git/hooks/x' \
+	'chmod 777 .git/config' 'rm .git/config' 'truncate -s 0 .git/HEAD'; do
+	run run -- sh -c "$what"
+	[ "$rc" != 0 ] && [ "$(git_state "$work/w/.git")" = "$before" ]
+	ok "refused: $what"
+done
+cd "$top" || bail cd
+run run --workspace "$work/w" -- sh -c "mv $work/w $work/w2 || cd $work/w && mv .git/../../w ../w2"
+[ "$rc" != 0 ] && [ -d "$work/w/.git" ]
+ok 'refused: a rename of the parent'
+# what is above the workspace is the jail's own, and takes the pins along
+run run --workspace "$work/w" -- sh -c "mv $work $work.2; cd $work/w || cd $work.2/w; echo x >>.git/config"
+[ "$rc" != 0 ] && [ "$(git_state "$work/w/.git")" = "$before" ]
+ok 'a rename further up changes nothing'
+cd "$work/w" || bail cd
+run run -- sh -c 'echo two >>file; git commit -q -am second'
+[ "$rc" != 0 ] && [ "$rc" != 125 ] && [ -s "$work/err" ]
+ok 'a commit fails with a message of git'"'"'s'
+is "$(git_state "$work/w/.git")" "$before" 'and leaves the repository as it was'
+is "$(tail -n 1 "$work/w/file")" two 'while the tree can be changed'
+"${as[@]}" git -C "$work/w" checkout -q file
+finish
+
+begin '--git rw'
+cp "$top/gitconfig" "$HOME/.gitconfig" && give "$HOME/.gitconfig"
+repository "$work/w"
+"${as[@]}" git -C "$work/w" config --unset user.name
+"${as[@]}" git -C "$work/w" config --unset user.email
+start_files
+allow "^$work/w/.git"
+run run --git rw -- sh -c 'echo two >>file; git commit -q -am second && git log -1 --format="%an <%ae>"'
+expect_out 'A User <user@example.org>' 'a commit has the identity of the caller'
+is "$("${as[@]}" git -C "$work/w" log -1 --format=%s)" second 'and is there outside'
+[ "$identity" != root ] || ! is_root || is "$(find "$work/w" -not -uid 0)" '' 'with the owner of the tree'
+allow "^$work/w/file"
+run run --git rw -- sh -c 'git checkout -q -b topic && git config branch.topic.remote x && git gc -q'
+is "$rc" 0 'branches, configuration and gc'
+run run -- git init -q fresh
+is "$rc" 0 'a new repository in the tree'
+is "$(cat "$work/w/fresh/.git/HEAD" 2>/dev/null)" 'ref: refs/heads/trunk' 'starts as the caller configured'
+rm -rf "$work/w/fresh"
+finish
+
+begin 'linked worktree'
+repository "$work/main"
+"${as[@]}" git -C "$work/main" worktree add -q "$work/tree" -b topic
+start_files
+cd "$work/tree" || bail cd
+run run -- sh -c 'git status --short; git log --format=%s; pwd'
+is "$(out) $rc" "first
+$work/tree 0" 'works, with its repository elsewhere'
+before=$(git_state "$work/main/.git")
+run run -- sh -c "echo x >>$work/main/.git/config || echo x >$work/main/.git/hooks/pre-commit || echo /tmp >.git"
+is "$(git_state "$work/main/.git") $(cat .git)" "$before gitdir: $work/main/.git/worktrees/tree" 'which cannot be changed'
+run run --git rw -- sh -c 'echo 2 >>file; git -c user.name=a -c user.email=b commit -q -am two; git log --format=%s'
+is "$(out)" 'two
+first' 'but with --git rw'
+run run -- cat "$work/main/file"
+is "$rc" 1 'and no other tree of it is shown'
+finish
+
+begin 'submodule'
+repository "$work/lib"
+repository "$work/w"
+"${as[@]}" git -C "$work/w" -c protocol.file.allow=always submodule --quiet add "$work/lib" lib 2>/dev/null
+"${as[@]}" git -C "$work/w" commit -q -m module
+start_files
+run run -- sh -c 'git submodule status | cut -c42-; cd lib && git log --format=%s'
+like "$(out)" '*lib*
+first' 'works from above'
+before=$(git_state "$work/w/.git")
+cd "$work/w/lib" || bail cd
+run run -- sh -c 'git log --format=%s; pwd'
+is "$(out) $rc" "first
+$work/w/lib 0" 'works as the workspace'
+run run -- sh -c 'echo x >>../.git/modules/lib/config; echo x >../.git/modules/lib/hooks/x'
+is "$(git_state "$work/w/.git")" "$before" 'and its configuration cannot be changed'
+cd "$work/w" || bail cd
+run run -- sh -c 'echo x >>.git/modules/lib/config; echo gitdir: /tmp >lib/.git'
+is "$(git_state "$work/w/.git")" "$before" 'nor from above'
+finish
+
+begin 'a tree of somebody else'
+if is_root && [ "$identity" != root ]; then
+	mkdir "$work/other"
+	git init -q "$work/other" 2>/dev/null
+	chmod -R a+rX "$work/other"
+	start_files
+	cd "$work/other" || bail cd
+	run run -- sh -c 'git status --short; touch x'
+	[ "$rc" != 0 ] && [ ! -e "$work/other/x" ]
+	ok 'is not writable inside when it is not outside'
+else
+	skip IDENTITY 'for an ordinary user' 'is not writable inside when it is not outside'
+fi
+finish
+
+done_testing
