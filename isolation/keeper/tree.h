@@ -20,12 +20,17 @@ struct cm_mark {
 	uint64_t uts_ino;
 };
 
-/* Sends sig to every bearer through a pidfd (sig 0: only counts). How many there were. */
+/*
+ * Sends sig to every bearer through a pidfd (sig 0: only counts). How many there were; those that
+ * are dying do not count. Not 0 as long as processes come and go too fast to say that there is
+ * none.
+ */
 unsigned int cm_tree_signal(const struct cm_mark *mark, int sig);
 /*
  * SIGKILL all bearers until a scan finds none. v1: freezer_fd is the leaf's freezer.state, v2:
  * kill_fd its cgroup.kill; -1 each where there is none. Falls back to stopping the whole jail
- * for some milliseconds. True when the tree is gone; *ret_froze when others saw a stop.
+ * for some milliseconds. True when the tree is gone, but for what is dying already and so neither
+ * runs nor forks; *ret_froze when others saw a stop.
  */
 bool cm_tree_kill(const struct cm_mark *mark, int v2_kill_fd, int v1_freezer_fd, bool *ret_froze);
 /* Is there any process in the jail but this one (pid 1)? One system call. */

@@ -1,0 +1,6 @@
+# Makes pid namespaces of its own; skips where there are none to be had.
+find_package(Threads REQUIRED)
+cm_unit_test(tree DEPS base)
+target_sources(test_tree PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/tree.c")
+target_link_libraries(test_tree PRIVATE Threads::Threads)
+set_tests_properties(unit.tree PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 RUN_SERIAL ON)
