@@ -126,6 +126,7 @@ int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_me
 	}
 	image->argv = v + 1;
 	image->env = v + 1 + exec->n_args + 1;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n_args is at least 1 */
 	if ((exec->flags & CM_EXECF_SEARCH_PATH) != 0 && !strchr(image->argv[0], '/') &&
 	    image->argv[0][0] != '\0')
 		paths = make_paths(image->argv[0], path_of(image->env), &image->paths);

@@ -229,6 +229,7 @@ int cm_replace_file_at(int dirfd, const char *name, const void *data, size_t len
 	/* network and quota file systems report a lost write only here */
 	if (close(cm_fd_take(&fd)) < 0 && r == 0 && errno != EINTR)
 		r = -errno;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): no failed call leaves errno 0 */
 	if (r == 0 && renameat(dirfd, temp, dirfd, base) < 0)
 		r = -errno;
 	if (r < 0) {
