@@ -23,7 +23,7 @@ int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
  */
 int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struct cm_buf *report,
 		    struct cm_buf *text, struct cm_rec_end *ret, struct cm_error *err);
-/* remove.c: keep a temporary session's plan where its groups are found when all of us are dead. */
+/* remove.c: keep a session's plan where its groups are found when all of us are dead. */
 int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan);
 /* remove.c: for cm_store_collect. 0 or negative. */
 int cm_local_collect_group(const char *dir, void *data);

@@ -98,11 +98,23 @@ static int give_back(struct cm_store_session *s, const struct cm_config *config,
 	return r;
 }
 
+/* A keeper that ends by itself says so last, when its groups are gone. */
+static bool was_killed(const struct cm_store_session *s)
+{
+	struct cm_end_record end = { 0 };
+
+	return cm_store_read_end(s, &end) != CM_OK || end.generation != s->record.generation;
+}
+
 int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 		    const struct cm_config *config, struct cm_error *err)
 {
 	struct cm_error denied = CM_ERROR_INIT;
-	int r = cm_store_session_remove(store, s, with_files, &denied);
+	int r;
+
+	if (was_killed(s))
+		(void)cm_local_collect_group(s->dir, NULL);
+	r = cm_store_session_remove(store, s, with_files, &denied);
 
 	if (r == CM_E_DENIED && s->record.user == CM_USER_ROOT && geteuid() != 0) {
 		r = give_back(s, config, err);
@@ -115,13 +127,9 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 
 int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 {
-	CM_AUTO_FD int fd = -1;
-
-	if (!l->is_temporary || l->summary.cgroup_controllers == 0)
+	if (l->summary.cgroup_controllers == 0)
 		return 0;
-	fd = openat(l->session.dir_fd, PLAN_FILE,
-		    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : cm_write_all(fd, plan->data, plan->len);
+	return cm_replace_file_at(l->session.dir_fd, PLAN_FILE, plan->data, plan->len, 0600, false);
 }
 
 /* For cm_store_collect: dir is the state directory of a session whose client is dead. */
