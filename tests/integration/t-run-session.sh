@@ -1,0 +1,184 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Named sessions: made once, joined by later runs, stopped, started, removed, and after a crash.
+# shellcheck disable=SC2016
+# SC2016: what single quotes keep from this shell is for the shell inside
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+status_of() { cm ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
+keeper_of() { # the only keeper that is nobody's child here
+	local dir
+	for dir in /proc/[0-9]*; do
+		[ "$(readlink "$dir/exe" 2>/dev/null)" = "$top/bin/casemate-keeper" ] || continue
+		grep -qE '^NSpid:.*[[:space:]]1$' "$dir/status" || echo "${dir#/proc/}"
+	done | head -n 1
+}
+
+begin 'life'
+run run --session one -- sh -c 'echo 1 >file; readlink /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/net; pwd'
+expect_status 0 'the first run makes it'
+first=$(out)
+is "$(status_of one)" running 'and it runs on'
+run run --session one -- sh -c 'cat file >&2; readlink /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/net; pwd'
+is "$(out)" "$first" 'the second joins the same jail'
+is "$(err)" 1 'and finds what the first left'
+run run --session one -- sh -c 'exit 9'
+expect_status 9 'statuses are the command'"'"'s'
+run run --session one -- sh -c 'kill -9 $$'
+expect_status 137 'signals, too'
+run run --session one -- no-such
+expect_status 127 'what is not there does not end the session'
+is "$(status_of one)" running 'which still runs'
+run ls
+like "$(out)" 'ID *STATUS*
+one *running*' ls
+run ls --json
+grep -q '"id": *"one"' "$work/out" && grep -q '"status": *"running"' "$work/out"
+ok 'ls --json'
+run inspect one
+grep -q '^level' "$work/out" && grep -q '^enforced by' "$work/out"
+ok inspect
+run inspect --json one
+/usr/bin/python3 -m json.tool <"$work/out" >/dev/null
+ok 'inspect --json'
+run inspect --plan one
+[ "$rc" = 0 ] && [ "$(wc -l <"$work/out")" -gt 10 ]
+ok 'inspect --plan'
+run stop one
+expect_status 0 stop
+is "$(status_of one)" stopped 'it is stopped'
+is "$(our_processes)" '' 'and nothing runs'
+run stop one
+expect_status 0 'again'
+run run --session one -- cat file
+expect_out 1 'it starts again'
+run rm one
+expect_status 0 'rm of one that runs'
+[ -f "$root/one/file" ]
+ok 'the files stay'
+run inspect one
+refused "session 'one' not found" "*" 'it is gone'
+run run --session one -- cat file
+is "$(out) $rc" '1 0' 'one of the same name has the files'
+run rm --files one
+[ ! -e "$root/one" ]
+ok 'rm --files'
+finish
+
+begin 'what is kept'
+run run --session k -- sh -c 'echo f >file; echo h >~/home; echo t >/tmp/tmp; echo d >/dev/shm/x; echo v >/var/tmp/v'
+run stop k
+run run --session k -- sh -c 'cat file ~/home /tmp/tmp; ls /dev/shm'
+expect_out 'f
+h
+t' 'files, home and /tmp live through stop and start, shared memory does not'
+kill -KILL "$(keeper_of)"
+until_true 5 test -z "$(our_processes)"
+until_true 5 sh -c '[ "$("$@" ls | grep -c stopped)" = 1 ]' - "${as[@]}" "$casemate"
+ok 'after kill -9 of the keeper it is stopped'
+run run --session k -- sh -c 'cat file ~/home /tmp/tmp'
+expect_out 'f
+h
+t' 'and starts again with all of it'
+run rm --files k
+finish
+
+begin 'background'
+run run --session b -- sh -c 'cd /tmp; setsid /usr/bin/python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 & echo started'
+expect_out started 'a server in the background does not hold up the run'
+run run --session b -- sh -c 'for i in $(seq 100); do exec 3<>/dev/tcp/127.0.0.1/8123 && break; sleep 0.05; done; printf "GET / HTTP/1.0\r\n\r\n" >&3; head -n 1 <&3' 2>/dev/null
+[ "$rc" != 0 ] || true
+run run --session b -- bash -c 'for i in $(seq 100); do exec 3<>/dev/tcp/127.0.0.1/8123 && break; sleep 0.05; done 2>/dev/null; printf "GET / HTTP/1.0\r\n\r\n" >&3; head -n 1 <&3'
+like "$(out)" 'HTTP/1.0 200*' 'the next run reaches it on localhost'
+run run --session b --timeout 300ms -- sh -c 'setsid sleep 1000 & sleep 1000'
+expect_status 124 'a time limit'
+run run --session b -- sh -c 'ps -e -o args= 2>/dev/null || cat /proc/[0-9]*/cmdline | tr "\0" " "'
+! grep -q 'sleep 1000' "$work/out"
+ok 'ends the tree of its command'
+grep -q 'http.server' "$work/out"
+ok 'and no other'
+: >"$work/out"
+start run --session b -- sh -c 'echo ready; setsid sleep 1001 & sleep 1001'
+until_true 10 grep -q ready "$work/out"
+kill -KILL "$bg"
+wait_bg
+is "$(status_of b)" running 'kill -9 of a client does not end the session'
+run rm --files b
+finish
+
+begin 'contradictions'
+run run --session c --network none --memory '1G?' -- true
+run run --session c --memory '1G?' -- echo same
+expect_out same 'the same options again'
+run run --session c --memory '2G?' -- true
+refused "session 'c' was made with another --memory: '*'" '*rm c*' 'another memory limit'
+run run --session c --network host -- true
+refused "session 'c' was made with another --network: 'none'" '*' 'another network'
+run run --session c --workspace "$work/w" -- true
+refused "session 'c' was made with another --workspace: 'the session directory'" '*' 'another workspace'
+run run --session c --git rw -- true
+refused "session 'c' was made with another --git: 'pinned'" '*' 'another git access'
+mkdir "$work/root2" && give "$work/root2"
+run run --session c --root "$work/root2" -- true
+refused "*" '*' 'another root'
+rmdir "$work/root2"
+run run --session c -- echo still
+expect_out still 'it runs on as it was'
+run rm --files c
+finish
+
+begin 'ten first runs at once'
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	"${as[@]}" "$casemate" run --session ten -- sh -c 'readlink /proc/self/ns/pid' >>"$work/out" 2>>"$work/err" &
+done
+wait
+is "$(wc -l <"$work/out") $(sort -u "$work/out" | wc -l)" '10 1' 'make one jail'
+expect_stderr '' 'without a word'
+run inspect ten
+run rm --files ten
+finish
+
+begin 'a keeper that is killed'
+run run --session x -- sh -c 'setsid sleep 1000 & echo up'
+kill -KILL "$(keeper_of)"
+run run --session x -- echo again
+is "$(out) $rc" 'again 0' 'is replaced by the next run'
+: >"$work/out"
+start run --session x -- sh -c 'echo ready; sleep 1000'
+until_true 10 grep -q ready "$work/out"
+kill -KILL "$(keeper_of)"
+wait_bg
+is "$rc" 137 'a run that loses it has its command killed'
+run ls
+expect_status 0 'ls works'
+run stop x
+expect_status 0 'stop works'
+run rm --files x
+expect_status 0 'rm works'
+finish
+
+begin 'sessions of a directory'
+mkdir "$work/tree" && echo t >"$work/tree/file" && give "$work/tree"
+start_files
+run run --session d --workspace "$work/tree" -- cat file
+expect_out t '--workspace'
+run run --session d -- sh -c 'cat file; pwd'
+expect_out "t
+$work/tree" 'is kept'
+run rm --files d
+[ -f "$work/tree/file" ]
+ok 'and never removed'
+run run --session t --keep -- true
+run rm --files t
+run run --keep -- sh -c 'echo kept >file; pwd'
+dir=$(out | tail -n 1)
+like "$(err)" "*kept as session 'run-*'*" '--keep says under which name'
+id=$(sed -n "s/.*kept as session '\(.*\)'.*/\1/p" "$work/err")
+run rm --files "${id:-none}"
+expect_status 0 'which can be removed'
+rm -f "$work/w/file"
+[ -n "$dir" ]
+ok 'a directory was named'
+finish
+
+done_testing
