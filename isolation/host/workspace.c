@@ -257,7 +257,8 @@ int cm_workspace_facts_read(const struct cm_spec *spec, const char *dir, const c
 	if (dir || spec->workspace_kind == CM_WORKSPACE_DEFAULT) {
 		r = find(spec, dir, cwd, &facts, err);
 		if (r == CM_OK &&
-		    (set_cwd(&facts, spec->workdir, cwd) < 0 || cm_workspace_git_read(&facts) < 0))
+		    (set_cwd(&facts, spec->workdir, cwd) < 0 || cm_workspace_git_read(&facts) < 0 ||
+		     cm_workspace_pins_read(&facts) < 0))
 			r = cm_facts_nomem(err);
 	}
 	if (r < 0) {
@@ -278,6 +279,8 @@ void cm_workspace_facts_clear(struct cm_workspace_facts *facts)
 	cm_nodes_clear(&facts->links);
 	cm_node_clear(&facts->node);
 	cm_nodes_clear(&facts->git_dirs);
+	cm_nodes_clear(&facts->pins);
+	cm_nodes_clear(&facts->pin_dirs);
 	cm_strv_clear(&facts->submodules);
 	cm_strv_clear(&facts->notes);
 	*facts = (struct cm_workspace_facts){ 0 };

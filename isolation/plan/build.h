@@ -92,6 +92,10 @@ struct cm_workspace_facts {
 	bool has_gitfile;
 	/* paths of the submodules that .gitmodules names, below path */
 	struct cm_strv submodules;
+	/* below path, what the host's git believes besides .git: made read-only; and the directories
+	 * on the way to each, which are only kept from being renamed */
+	struct cm_nodes pins;
+	struct cm_nodes pin_dirs;
 	/* what was not believed and why, a line each, for people */
 	struct cm_strv notes;
 };

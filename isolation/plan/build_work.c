@@ -244,12 +244,13 @@ static void pin(struct cm_build *build, const char *target, uint32_t flags)
 	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_PIN);
 
 	op->target = cm_plan_builder_str(build->b, target);
-	op->flags = flags | CM_OPF_READ_ONLY;
+	op->flags = flags;
 }
 
 /*
  * The workspace is a mount, so it cannot be renamed; .git becomes one, so that hooks and
- * configuration, which the host's git would run, cannot be written or replaced.
+ * configuration, which the host's git would run, cannot be written or replaced; nor can what else
+ * of the tree it believes, as it is at the start.
  */
 static int build_pins(struct cm_build *build, struct cm_error *err)
 {
@@ -262,12 +263,17 @@ static int build_pins(struct cm_build *build, struct cm_error *err)
 		gitfile = cm_path_join(ws->path, ".git");
 		if (!gitfile)
 			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
-		pin(build, gitfile, CM_OPF_FILE);
+		pin(build, gitfile, CM_OPF_FILE | CM_OPF_READ_ONLY);
 	}
 	for (size_t i = 0; i < ws->git_dirs.n; i++) {
 		if (cm_path_is_below(ws->git_dirs.v[i].path, ws->path))
-			pin(build, ws->git_dirs.v[i].path, 0);
+			pin(build, ws->git_dirs.v[i].path, CM_OPF_READ_ONLY);
 	}
+	for (size_t i = 0; i < ws->pin_dirs.n; i++)
+		pin(build, ws->pin_dirs.v[i].path, 0);
+	for (size_t i = 0; i < ws->pins.n; i++)
+		pin(build, ws->pins.v[i].path,
+		    CM_OPF_READ_ONLY | (ws->pins.v[i].type == CM_NODE_DIR ? 0 : CM_OPF_FILE));
 	return CM_OK;
 }
 
