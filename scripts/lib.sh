@@ -7,7 +7,7 @@ CM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a CI machine is expected to have; a test that misses one of these there fails instead of
 # skipping.  Controllers, systemd and the like differ from machine to machine and are not listed.
 # shellcheck disable=SC2034
-CM_CI_MUST_WORK="USERNS SECCOMP LANDLOCK TOOLS"
+CM_CI_MUST_WORK="USERNS SECCOMP SYSCALLS LANDLOCK TOOLS"
 
 cm_say() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2

@@ -69,6 +69,21 @@ void cm_store_name(char buf[CM_STORE_NAME_SIZE], const char *a, const char *b)
 	(void)snprintf(buf, CM_STORE_NAME_SIZE, "%s/%s", a, b);
 }
 
+/* openat says ENOTDIR of a link where a directory is wanted; openat2 says what is wrong. */
+static int open_without_openat2(int dir_fd, const char *path, int flags, unsigned int mode)
+{
+	int fd = openat(dir_fd, path, flags | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOTDIR) {
+		if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+			errno = ELOOP;
+		else
+			errno = ENOTDIR;
+	}
+	return fd;
+}
+
 int cm_store_openat(int dir_fd, const char *path, int flags, unsigned int mode)
 {
 	struct open_how how = {
@@ -80,7 +95,7 @@ int cm_store_openat(int dir_fd, const char *path, int flags, unsigned int mode)
 
 	/* inside a jail openat2 is not there; our own directories are 0700 in any case */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(dir_fd, path, flags | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+		fd = open_without_openat2(dir_fd, path, flags, mode);
 	return fd;
 }
 

@@ -364,12 +364,36 @@ static const struct attempt attempts[] = {
 #endif
 };
 
+static int count_filters(long unused)
+{
+	char line[128];
+	int n = DIED;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	(void)unused;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "Seccomp_filters:", 16) == 0)
+			n = (int)strtol(line + 16, NULL, 10);
+	}
+	return n;
+}
+
+/* Another's filter refuses in our stead, so that nothing would be proven. */
+static void skip_below_a_filter(void)
+{
+	if (count_filters(0) == 0)
+		return;
+	print_message("SKIP SYSCALLS: a filter is loaded in this process already\n");
+	skip();
+}
+
 static void test_attempts(void **state)
 {
 	size_t wrong = 0;
 	size_t unproven = 0;
 
 	(void)state;
+	skip_below_a_filter();
 	for (size_t i = 0; i < COUNT(attempts); i++) {
 		const struct attempt *a = &attempts[i];
 		int control = in_child(NULL, a->try, a->arg);
@@ -397,6 +421,7 @@ static void test_socket_families(void **state)
 	size_t reached = 0;
 
 	(void)state;
+	skip_below_a_filter();
 	for (long family = 0; family < 64; family++) {
 		bool known = family == AF_UNIX || family == AF_INET || family == AF_INET6 ||
 			     family == AF_NETLINK;
@@ -414,20 +439,6 @@ static void test_socket_families(void **state)
 	assert_true(reached > 0);
 }
 
-static int count_filters(long unused)
-{
-	char line[128];
-	int n = DIED;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	(void)unused;
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "Seccomp_filters:", 16) == 0)
-			n = (int)strtol(line + 16, NULL, 10);
-	}
-	return n;
-}
-
 static void test_both_are_loaded(void **state)
 {
 	int before = in_child(NULL, count_filters, 0);
@@ -441,10 +452,12 @@ static void test_both_are_loaded(void **state)
 /* Without no_new_privs and without a capability the kernel refuses, and errno stays alone. */
 static void test_error_is_returned(void **state)
 {
-	pid_t pid = fork();
 	int status = 0;
+	pid_t pid;
 
 	(void)state;
+	skip_below_a_filter();
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (getuid() == 0 && setresuid(65534, 65534, 65534) < 0)
