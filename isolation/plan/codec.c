@@ -62,6 +62,8 @@ int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct
 	if (b->has_overflowed)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the plan needs more than %u steps",
 				    CM_PLAN_MAX_OPS);
+	if (cm_buf_status(&b->strings) == CM_E_NOMEM)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
 	if (cm_buf_status(&b->strings) != CM_OK)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the plan's texts are larger than %u bytes",
 				    CM_PLAN_MAX_STRINGS);

@@ -81,12 +81,22 @@ static void print_limit(struct cm_buf *out, const char *name, uint64_t value)
 		cm_buf_printf(out, "limit %s %" PRIu64 "\n", name, value);
 }
 
+static void print_line(struct cm_buf *out, const char *label, const char *s)
+{
+	if (*s == '\0')
+		return;
+	cm_buf_puts(out, label);
+	cm_text_escape(out, s, strlen(s), false);
+	cm_buf_putc(out, '\n');
+}
+
 void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 {
 	const struct cm_plan_header *h = plan->header;
 
-	cm_buf_printf(out, "session %s hostname %s\n", cm_plan_str(plan, h->session_id),
-		      cm_plan_str(plan, h->hostname));
+	cm_buf_printf(out, "session %s", cm_plan_str(plan, h->session_id));
+	print_text(out, "hostname ", cm_plan_str(plan, h->hostname));
+	cm_buf_putc(out, '\n');
 	cm_buf_printf(out, "ids %s %u:%u\n", idmap_name(h->idmap), h->uid_base, h->gid_base);
 	cm_buf_printf(out, "network %s\n", (h->flags & CM_PLANF_NETNS) != 0 ? "none" : "host");
 	cm_buf_printf(out, "user %s\n", (h->flags & CM_PLANF_ROOT_USER) != 0 ? "root" : "user");
@@ -100,7 +110,7 @@ void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 	print_limit(out, "open-files", h->limits.open_files);
 	print_limit(out, "stack", h->limits.stack_bytes);
 	print_limit(out, "core", h->limits.core_bytes);
-	print_text(out, "cpuset ", cm_plan_str(plan, h->cpuset));
+	print_line(out, "cpuset ", cm_plan_str(plan, h->cpuset));
 	for (uint32_t i = 0; i < h->n_ops; i++)
 		print_op(plan, &plan->ops[i], out);
 }

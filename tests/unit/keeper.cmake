@@ -1,3 +1,5 @@
+cm_unit_test(plan_codec DEPS plan base)
+
 # Makes pid namespaces of its own; skips where there are none to be had.
 find_package(Threads REQUIRED)
 cm_unit_test(tree DEPS base)
