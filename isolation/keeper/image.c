@@ -2,8 +2,11 @@
 /* The blob of an EXEC record as arguments, environment, directory and candidate paths. */
 #include "isolation/keeper/image.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/buf.h"
@@ -74,6 +77,16 @@ static void *make_single_path(char *name, char ***ret)
 	return v;
 }
 
+/*
+ * A name that no file can have, and a PATH that makes execve fail whatever the program is (each
+ * string may have 32 pages), are not multiplied with each other: it would be terabytes.
+ */
+static bool is_searched(const struct cm_rec_exec *exec, const char *name, const char *path)
+{
+	return (exec->flags & CM_EXECF_SEARCH_PATH) != 0 && *name != '\0' && !strchr(name, '/') &&
+	       strlen(name) <= NAME_MAX && strlen(path) < 32 * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* cwd, n_args, n_env strings; the blob must end with the last one's NUL. */
 static int split(char *blob, size_t len, const struct cm_rec_exec *exec, char **v,
 		 const char **ret_cwd)
@@ -108,8 +121,12 @@ int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_me
 		   struct cm_error *err)
 {
 	const struct cm_rec_exec *exec = &msg->rec.body.exec;
+	const char *cwd = NULL;
+	char **argv;
+	char **env;
+	char **paths = NULL;
 	char **v;
-	void *paths;
+	void *paths_memory;
 
 	if (exec->n_args == 0 || exec->n_args > CM_PROTO_MAX_ARGS ||
 	    exec->n_env > CM_PROTO_MAX_ARGS || msg->rec.len == 0)
@@ -119,24 +136,25 @@ int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_me
 	if (!v)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	memcpy(v + exec->n_args + exec->n_env + 3, msg->blob, (size_t)msg->rec.len + 1);
-	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v,
-		  &image->cwd) < 0) {
+	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v, &cwd) < 0) {
 		free(v);
 		return malformed(err);
 	}
-	image->argv = v + 1;
-	image->env = v + 1 + exec->n_args + 1;
-	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n_args is at least 1 */
-	if ((exec->flags & CM_EXECF_SEARCH_PATH) != 0 && !strchr(image->argv[0], '/') &&
-	    image->argv[0][0] != '\0')
-		paths = make_paths(image->argv[0], path_of(image->env), &image->paths);
+	argv = v + 1;
+	env = argv + exec->n_args + 1;
+	if (is_searched(exec, argv[0], path_of(env)))
+		paths_memory = make_paths(argv[0], path_of(env), &paths);
 	else
-		paths = make_single_path(image->argv[0], &image->paths);
-	if (!paths) {
+		paths_memory = make_single_path(argv[0], &paths);
+	if (!paths_memory) {
 		free(v);
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	}
+	image->cwd = cwd;
+	image->argv = argv;
+	image->env = env;
+	image->paths = paths;
 	ret_memory[0] = v;
-	ret_memory[1] = paths;
+	ret_memory[1] = paths_memory;
 	return CM_OK;
 }

@@ -1,4 +1,7 @@
 cm_unit_test(plan_codec DEPS plan base)
+cm_unit_test(proto DEPS proto base)
+cm_unit_test(image DEPS proto base)
+target_sources(test_image PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/image.c")
 
 # Makes pid namespaces of its own; skips where there are none to be had.
 find_package(Threads REQUIRED)
