@@ -76,6 +76,9 @@ static size_t parse(int argc, char **argv, struct command *commands)
 			i++;
 		if (i < argc)
 			argv[i++] = NULL;
+		/* a name and no command */
+		if (!commands[n].argv[0])
+			return 0;
 	}
 	return n;
 }
@@ -119,7 +122,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n; i++) {
 		commands[i].ms = calloc(rounds, sizeof(double));
 		if (!commands[i].ms)
-			return 2;
+			abort();
 	}
 	for (size_t round = 0; round < rounds + WARM_UP; round++) {
 		for (size_t i = 0; i < n; i++) {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,9 @@ static char state_of(pid_t pid)
 	char *end = n > 0 ? strrchr(text, ')') : NULL;
 
 	(void)close(fd);
-	return end && end[1] == ' ' ? end[2] : '\0';
+	if (!end || end[1] != ' ')
+		return '\0';
+	return end[2];
 }
 
 static void signals(pid_t pid)
@@ -126,8 +129,10 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "victim") == 0) {
 		pid = fork();
-		while (pid == 0)
-			(void)pause();
+		if (pid == 0) {
+			for (;;)
+				(void)pause();
+		}
 	}
 	files(pid);
 	memory(pid);

@@ -280,7 +280,7 @@ static int replace_for_ever(void *data)
 	static char text[REPLACED_SIZE];
 	int dir = *(int *)data;
 
-	for (char c = 'a';; c = c == 'z' ? 'a' : (char)(c + 1)) {
+	for (char c = 'a';; c = (char)(c == 'z' ? 'a' : c + 1)) {
 		memset(text, c, sizeof(text));
 		if (cm_replace_file_at(dir, "f", text, sizeof(text), 0600, false) != 0)
 			return 1;
