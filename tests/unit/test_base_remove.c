@@ -118,7 +118,6 @@ static void test_deep(void **state)
 {
 	CM_AUTO_FD int dir = open_scratch(state);
 	size_t fds = count_fds();
-	CM_AUTO_FREE char *path = NULL;
 
 	make_deep(dir, 5000, "d");
 	assert_int_equal(cm_remove_tree_at(dir, "d"), 0);
