@@ -92,6 +92,9 @@ static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
 	*near = is_input ? pair[1] : pair[0];
 	*far = is_input ? pair[0] : pair[1];
+	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file;
+	 * only who has the descriptor can */
+	(void)fchmod(*far, is_input ? 0644 : 0622);
 	/* ours alone: nothing else has this description */
 	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
 	return CM_OK;
