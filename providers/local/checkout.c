@@ -170,7 +170,7 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	if (r < 0)
 		return r;
 	l->session.record.is_checkout_done = true;
-	if (!l->is_temporary || l->is_kept)
+	if (!l->is_temporary)
 		r = cm_store_session_save(&l->session, true, err);
 	if (r == CM_OK)
 		cm_local_phase(l, "checkout", start_us);

@@ -98,7 +98,9 @@ int cm_helper_spawn_keeper(int sock, const char *scope_id, const char *option, p
 		r = posix_spawn(ret_pid, scope_id ? scope : keeper, &actions, NULL,
 				scope_id ? scoped : direct, env);
 	(void)posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
-		return cm_error_set(err, CM_E_SYS, r, "cannot start '%s'", keeper);
-	return CM_OK;
+	if (r == 0)
+		return CM_OK;
+	cm_error_set(err, CM_E_SYS, r, "cannot start '%s'", scope_id ? scope : keeper);
+	cm_error_hint(err, "install casemate again, all of its files at once");
+	return CM_E_SYS;
 }

@@ -45,6 +45,13 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 	return CM_OK;
 }
 
+static int went_away(int sys_errno, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_ISOLATION, sys_errno, "the keeper went away");
+	cm_error_hint(err, "'casemate doctor' looks for a cause; the system's log may name one");
+	return CM_E_ISOLATION;
+}
+
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
 {
 	CM_AUTO_FD int fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
@@ -56,7 +63,7 @@ int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct
 	r = cm_proto_send(jail->sock, &rec, NULL, &fd, 1);
 	/* it ended already: what it has to say is in the socket */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-		return cm_error_set(err, CM_E_ISOLATION, -r, "the keeper went away");
+		return went_away(-r, err);
 	return CM_OK;
 }
 
@@ -213,7 +220,7 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	rec.len = (uint32_t)blob.len;
 	r = cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds);
 	if (r < 0)
-		return cm_error_set(err, CM_E_ISOLATION, -r, "the keeper went away");
+		return went_away(-r, err);
 	*ret_id = rec.id;
 	return CM_OK;
 }

@@ -16,6 +16,7 @@
 #include "runtime/base/sha256.h"
 
 /* how long another client may hold a session's lock (a checkout with setup takes its time) */
+#define STOP_MS 30000
 #define LOCK_WAIT_MS (15LL * 60 * 1000)
 #define STOP_POLL_NS 2000000L
 
@@ -168,17 +169,46 @@ static int create(struct cm_local *l, const char *id, struct cm_error *err)
 	return r;
 }
 
+static int check_repo(const struct cm_spec *spec, struct cm_error *err)
+{
+	if (!spec->repo || spec->repo[0] == '/')
+		return CM_OK;
+	cm_error_set(err, CM_E_UNSUPPORTED, 0,
+		     "cannot check out '%s': only repositories on this host are supported",
+		     spec->repo);
+	cm_error_hint(err, "clone it and give --repo the path of the clone, or work on the clone "
+			   "itself with --workspace");
+	return CM_E_UNSUPPORTED;
+}
+
+/* What is kept is a session like any other, and those do not depend on where their caller is. */
+static int name_workspace(struct cm_local *l, struct cm_error *err)
+{
+	if (l->spec.workspace_kind != CM_WORKSPACE_DEFAULT)
+		return CM_OK;
+	l->spec.workspace = cm_config_project_dir(l->config->cwd);
+	if (!l->spec.workspace)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	l->spec.workspace_kind = CM_WORKSPACE_DIR;
+	return CM_OK;
+}
+
 int cm_local_session(struct cm_local *l, struct cm_error *err)
 {
 	char id[64];
 	int r;
 
+	r = check_repo(&l->spec, err);
+	if (r < 0)
+		return r;
 	if (!l->spec.session_id) {
-		l->is_temporary = true;
-		l->is_kept = l->spec.is_kept;
 		(void)cm_store_collect(&l->store, cm_local_collect_group, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));
-		return create(l, id, err);
+		l->is_temporary = !l->spec.is_kept;
+		l->is_kept = l->spec.is_kept;
+		if (l->is_kept)
+			r = name_workspace(l, err);
+		return r < 0 ? r : create(l, id, err);
 	}
 	r = cm_store_session_open(&l->store, l->spec.session_id, true,
 				  cm_clock_mono_ms() + LOCK_WAIT_MS, &l->session, err);
@@ -216,7 +246,7 @@ int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, st
 	record->setup_state = has_failed ? CM_SETUP_FAILED : CM_SETUP_DONE;
 	record->setup_exit = exit_status;
 	record->setup_ms = cm_clock_real_ms();
-	if (l->is_temporary && !l->is_kept)
+	if (l->is_temporary)
 		return CM_OK;
 	/* what was promised to run once must not run again after a crash */
 	return cm_store_session_save(&l->session, true, err);
@@ -226,10 +256,26 @@ int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, st
 static void remove_session(struct cm_local *l)
 {
 	struct cm_error ignored = CM_ERROR_INIT;
+	uint32_t slot = l->session.record.slot;
 
-	(void)cm_local_remove(&l->store, &l->session, l->is_temporary || l->is_new, l->config,
-			      &ignored);
-	if (ignored.code != 0)
+	if (cm_local_remove(&l->store, &l->session, true, l->config, &ignored) == CM_OK)
+		return;
+	/* where the session root cannot be used there is nothing in it, and what was made of a
+	 * session that never was must not stay */
+	if (!l->is_new || cm_local_remove(&l->store, &l->session, false, l->config, NULL) < 0)
+		cm_local_note(l, ignored.msg);
+	else if (slot != CM_SLOT_NONE)
+		cm_store_slot_release(&l->store, slot, l->session.record.id);
+}
+
+/* --keep: what stays is the session, not its jail. */
+static void stop_kept(struct cm_local *l)
+{
+	struct cm_error ignored = CM_ERROR_INIT;
+
+	if (!l->is_kept || !l->has_session || l->is_new)
+		return;
+	if (cm_local_stop(&l->store, &l->session, cm_clock_mono_ms() + STOP_MS, &ignored) < 0)
 		cm_local_note(l, ignored.msg);
 }
 
@@ -237,7 +283,7 @@ void cm_local_close(struct cm_local *l)
 {
 	/* first the jail, then what it used; nothing of the jail's is in the state of a temporary
 	 * session of an ordinary user, so that goes while the keeper still clears up */
-	if (l->has_session && l->is_temporary && !l->is_kept && l->jail.sock >= 0 &&
+	if (l->has_session && l->is_temporary && l->jail.sock >= 0 &&
 	    l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir &&
 	    l->summary.cgroup_controllers == 0) {
 		cm_fd_close(&l->jail.sock);
@@ -245,10 +291,11 @@ void cm_local_close(struct cm_local *l)
 		cm_store_session_close(&l->session);
 		l->has_session = false;
 	}
+	stop_kept(l);
 	/* a keeper that was killed has left its groups */
 	if (!cm_jail_close(&l->jail) && l->has_session && l->is_temporary)
 		(void)cm_local_collect_group(l->session.dir, NULL);
-	if (l->has_session && ((l->is_temporary && !l->is_kept) || l->is_new))
+	if (l->has_session && (l->is_temporary || l->is_new))
 		remove_session(l);
 	if (l->has_session)
 		cm_store_session_close(&l->session);

@@ -49,7 +49,7 @@ struct cm_local {
 	bool has_session_dir;
 	/* runs already: somebody else's start, or an earlier one of ours */
 	bool is_running;
-	/* keep a temporary session's files and state */
+	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 
 	struct cm_workspace_facts workspace;

@@ -97,7 +97,8 @@ int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
 	};
 
 	/* a lasting session may run already; a checkout's jail comes before its session's */
-	if (l->spec.session_id || l->spec.workspace_kind == CM_WORKSPACE_REPO || is_cgroup_v2())
+	if (l->spec.session_id || l->spec.is_kept || l->spec.workspace_kind == CM_WORKSPACE_REPO ||
+	    is_cgroup_v2())
 		return CM_OK;
 	return cm_jail_spawn(&l->jail, &start, err);
 }
@@ -173,7 +174,7 @@ int cm_local_started(struct cm_local *l, struct cm_error *err)
 	int r = CM_OK;
 
 	l->is_new = false;
-	if (l->is_temporary && !l->is_kept)
+	if (l->is_temporary)
 		return CM_OK;
 	if (!l->is_running) {
 		free(record->level);

@@ -442,7 +442,7 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 		run.result.error = err;
 		run.result.exit_code = cm_cli_fail(cli, &err);
 	}
-	if (run.local.is_kept && run.local.has_session)
+	if (run.local.is_kept && run.local.has_session && !run.local.is_new)
 		cm_cli_note(cli, "kept as session '%s'", run.local.session.record.id);
 	/* first everything is gone, then it is said how it ended */
 	cm_local_close(&run.local);
