@@ -253,10 +253,14 @@ static int apply_name(struct cm_apply *a, struct cm_error *err)
 
 	if (r != CM_OK)
 		return r;
-	if (value[0] == '-')
-		return cm_error_set(err, CM_E_INVALID, 0,
-				    "%s must not begin with a dash, as '%.100s' does",
-				    a->setting->what, value);
+	if (value[0] == '-') {
+		cm_error_set(err, CM_E_INVALID, 0,
+			     "%s must not begin with a dash, as '%.100s' does", a->setting->what,
+			     value);
+		cm_error_hint(err,
+			      "an option that came without its value takes the next word for it");
+		return CM_E_INVALID;
+	}
 	return cm_apply_store(a, cm_strdup(value), err);
 }
 
