@@ -173,6 +173,7 @@ static void test_good_lines(void **state)
 #define MOUNT_HINT "write type=bind,src=SRC,dst=DST[,ro], or --volume SRC:DST:ro"
 #define ENV_HINT "write NAME=VALUE, or NAME to pass the caller's"
 #define ID_HINT "use 1 to 128 of A-Z a-z 0-9 . _ - and begin with none of . -"
+#define DASH_HINT "an option that came without its value takes the next word for it"
 #define NETWORK_HINT "there are --network none and --network host"
 #define LEVEL_HINT "use --min-level full or --min-level no-cgroup"
 #define QUALIFIER "is a qualifier: it describes a session and cannot be asked for"
@@ -227,7 +228,7 @@ static const struct {
 	{ "--root|~bob/r|a", CM_E_INVALID, "--root must be an absolute path, not '~bob/r'",
 	  "write it in full, or from '~/'" },
 	{ "--session|a/b|a", CM_E_INVALID, "bad session id 'a/b'", ID_HINT },
-	{ "--ref|-x|a", CM_E_INVALID, "--ref must not begin with a dash, as '-x' does", "" },
+	{ "--ref|-x|a", CM_E_INVALID, "--ref must not begin with a dash, as '-x' does", DASH_HINT },
 	{ "--workspace|a\nb|a", CM_E_INVALID, "--workspace must not have control characters", "" },
 	/* words */
 	{ "--network|allow|a", CM_E_UNSUPPORTED, "--network 'allow' is not supported yet",
@@ -298,7 +299,8 @@ static const struct {
 	{ "--repo|https://u:secret@example.org/a|a", CM_E_INVALID,
 	  "--repo must not have a password in its URL",
 	  "put it into the environment variable CASEMATE_GIT_TOKEN" },
-	{ "--repo|-x|a", CM_E_INVALID, "--repo must not begin with a dash, as '-x' does", "" },
+	{ "--repo|-x|a", CM_E_INVALID, "--repo must not begin with a dash, as '-x' does",
+	  DASH_HINT },
 	/* contradictions */
 	{ "--workspace|.|--repo|.|a", CM_E_INVALID, "--workspace and --repo contradict each other",
 	  "--workspace works on a tree as it is, --repo on a new checkout" },
