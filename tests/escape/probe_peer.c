@@ -22,15 +22,15 @@
 
 #define KEY 0xca5e
 
-static int abstract(int (*fn)(int, const struct sockaddr *, socklen_t))
+static int abstract(bool is_listener)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "\0cm-escape-peer" };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const socklen_t len = offsetof(struct sockaddr_un, sun_path) + 15;
 
-	if (fn(fd, (struct sockaddr *)&address,
-	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 15)) < 0)
-		return -1;
-	return fn == bind ? listen(fd, 4) : 0;
+	if (!is_listener)
+		return connect(fd, (struct sockaddr *)&address, len);
+	return bind(fd, (struct sockaddr *)&address, len) < 0 ? -1 : listen(fd, 4);
 }
 
 static _Noreturn void make(void)
@@ -41,7 +41,7 @@ static _Noreturn void make(void)
 	(void)mq_open("/cm-escape-peer", O_CREAT | O_RDWR, 0666, NULL);
 	(void)open("/dev/shm/cm-escape-peer", O_CREAT | O_RDWR | O_CLOEXEC, 0666);
 	(void)open("/tmp/cm-escape-peer", O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-	(void)abstract(bind);
+	(void)abstract(true);
 	(void)puts("ready");
 	(void)fflush(stdout);
 	for (;;)
@@ -56,7 +56,7 @@ static void look(void)
 	probe_result("posix queue", mq_open("/cm-escape-peer", O_RDWR));
 	probe_result("/dev/shm", open("/dev/shm/cm-escape-peer", O_RDWR | O_CLOEXEC));
 	probe_result("/tmp", open("/tmp/cm-escape-peer", O_RDWR | O_CLOEXEC));
-	probe_result("abstract socket", abstract(connect));
+	probe_result("abstract socket", abstract(false));
 }
 
 int main(int argc, char **argv)
