@@ -146,6 +146,8 @@ static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 		return malformed(err, "text outside the table");
 	if (op->content_len >= h->strings_len - op->content)
 		return malformed(err, "content outside the table");
+	if ((op->flags & CM_OPF_IDMAP) != 0 && h->idmap != CM_IDMAP_SLOT)
+		return malformed(err, "mapped mount without a range of ids");
 	source = strings + op->source;
 	target = strings + op->target;
 	if (op->kind == CM_OP_SYSCTL) {
@@ -162,8 +164,6 @@ static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 		return malformed(err, "bad controller name");
 	if (op->kind == CM_OP_TMPFS && (op->size_bytes == 0 || op->n_inodes == 0))
 		return malformed(err, "tmpfs without bounds");
-	if ((op->flags & CM_OPF_IDMAP) != 0 && h->idmap != CM_IDMAP_SLOT)
-		return malformed(err, "mapped mount without a range of ids");
 	return CM_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* Only tests write it, so threads of a library user only ever read the same -1. */
@@ -36,6 +37,11 @@ void *cm_calloc(size_t n, size_t size)
 {
 	if (n == 0 || size == 0)
 		n = size = 1;
+	/* as every libc does, but a sanitizer's stops the program */
+	if (n > SIZE_MAX / size) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	return may_allocate() ? calloc(n, size) : NULL;
 }
 

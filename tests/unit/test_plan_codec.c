@@ -278,6 +278,14 @@ static void test_idmap(void **state)
 	begin();
 	builder.header.idmap = CM_IDMAP_SUBIDS;
 	assert_refused("mapped mount without a range of ids");
+	/* whatever the step is */
+	for (size_t op = 0; op <= OP_SYMLINK; op++) {
+		begin();
+		builder.header.idmap = CM_IDMAP_SUBIDS;
+		builder.ops[OP_BIND].flags &= ~CM_OPF_IDMAP;
+		builder.ops[op].flags |= CM_OPF_IDMAP;
+		assert_refused("mapped mount without a range of ids");
+	}
 	begin();
 	builder.header.flags |= CM_PLANF_ROOT_USER;
 	assert_taken();
