@@ -74,6 +74,7 @@ case_terminal_text() {
 # What a jail writes about sessions is not believed.
 case_fake_session() {
 	local state
+	# shellcheck disable=SC2016
 	run run --session real -- sh -c 'mkdir -p .mastra-sandbox ~/.local/state/casemate/sessions/evil
 		echo done >.mastra-sandbox/setup
 		for f in state.json keeper.lock end.json socket; do
@@ -87,6 +88,7 @@ case_fake_session() {
 	run inspect evil
 	[ "$rc" != 0 ]
 	ok 'it cannot be looked at'
+	# shellcheck disable=SC2016
 	run run --session real -- sh -c 'pwd; cat state.json'
 	like "$(out)" "$root/real*" 'the real one is what it was'
 	case $identity in
@@ -124,11 +126,11 @@ case_removal() {
 
 # A link that changes places with a directory while the tree is removed.
 case_removal_race() {
-	local i racer
+	local racer
 	mkdir "$work/outside"
 	: >"$work/outside/file"
 	give "$work/outside"
-	for i in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		run run --session race -- sh -c "mkdir -p t/x t/y; ln -s $work/outside t/link
 			i=0; while [ \$i -lt 60 ]; do mkdir t/x/\$i; : >t/x/\$i/file; i=\$((i + 1)); done"
 		"${as[@]}" "$top/probes/probe_flip" "$root/race/t/x" "$root/race/t/link" 2>/dev/null &

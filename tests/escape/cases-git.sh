@@ -94,6 +94,7 @@ case_submodules() {
 	need GIT git 'submodules' || return
 	repository "$work/up"
 	# what the agent does: the submodule's repository becomes its own
+	# shellcheck disable=SC2016
 	plant='rm -rf libs/sub/.git; mv libs old; mv libs/sub libs/old; mkdir -p libs/sub
 		git init -q libs/sub; cd libs/sub && git config core.fsmonitor "$1"
 		git -c safe.directory="*" add -A; git -c user.name=a -c user.email=a@b commit -qm z'

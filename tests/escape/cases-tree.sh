@@ -356,6 +356,36 @@ case_volumes() {
 	rm -rf "$work/vol"
 }
 
+# The user's own tools, which the agent's id could write.
+case_tools() {
+	use try
+	mkdir -p "$HOME/.cargo/bin" "$work/copy"
+	echo tool | tee "$HOME/.cargo/bin/tool" >"$work/copy/tool"
+	chmod 755 "$HOME/.cargo/bin/tool"
+	give "$HOME/.cargo" "$work/copy"
+	start_files
+	run run -- cat "$HOME/.cargo/bin/tool"
+	is "$(out)" tool 'they are there'
+	attack -- ./probe_try -C "$work/copy" write:tool create:other -- \
+		./probe_try -C "$HOME/.cargo/bin" write:tool create:other <<-'END'
+		write tool: refused EROFS
+		create other: refused EROFS
+	END
+	rm -rf "$HOME/.cargo"
+	allow '/home/'
+}
+
+case_read_only() {
+	use try
+	mkdir "$work/copy"
+	echo tool >"$work/copy/tool"
+	give "$work/copy"
+	attack -v "$work/copy/tool:/srv/tool:ro" -- ./probe_try -C "$work/copy" write:tool -- \
+		./probe_try -C /srv write:tool <<-'END'
+		write tool: refused EROFS
+	END
+}
+
 case_refusals() {
 	local source good link=$work/link
 	mkdir "$work/vol" "$work/sockets"

@@ -92,7 +92,7 @@ result_of() { # ATTEMPT FILE
 
 # how often a race is tried
 # shellcheck disable=SC2034
-rounds=${CM_ESCAPE_ROUNDS:-60}
+rounds=${CM_ESCAPE_ROUNDS:-40}
 
 # status of a process that must not live on: true when it is gone within a second
 gone() { ! until_true 1 kill -0 "$1" || ! kill -0 "$1" 2>/dev/null; }
