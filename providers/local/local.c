@@ -292,9 +292,9 @@ void cm_local_close(struct cm_local *l)
 		l->has_session = false;
 	}
 	stop_kept(l);
-	/* a keeper that was killed has left its groups */
-	if (!cm_jail_close(&l->jail) && l->has_session && l->is_temporary)
-		(void)cm_local_collect_group(l->session.dir, NULL);
+	/* a keeper that was killed has left its groups, which are found by the plan */
+	if (cm_jail_close(&l->jail))
+		cm_local_drop_plan(l);
 	if (l->has_session && (l->is_temporary || l->is_new))
 		remove_session(l);
 	if (l->has_session)

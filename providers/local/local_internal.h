@@ -25,6 +25,8 @@ int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struc
 		    struct cm_buf *text, struct cm_rec_end *ret, struct cm_error *err);
 /* remove.c: keep a session's plan where its groups are found when all of us are dead. */
 int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan);
+/* After the keeper of a temporary session has ended by itself: there is nothing to find. */
+void cm_local_drop_plan(struct cm_local *l);
 /* remove.c: for cm_store_collect. 0 or negative. */
 int cm_local_collect_group(const char *dir, void *data);
 

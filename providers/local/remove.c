@@ -112,8 +112,14 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 	struct cm_error denied = CM_ERROR_INIT;
 	int r;
 
-	if (was_killed(s))
-		(void)cm_local_collect_group(s->dir, NULL);
+	r = was_killed(s) ? cm_local_collect_group(s->dir, NULL) : 0;
+	/* the state is what knows of them; -ENOENT: there were none, or they went with the keeper */
+	if (r < 0 && r != -ENOENT) {
+		cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'",
+			     s->record.id);
+		cm_error_hint(err, "casemate rm %s tries again", s->record.id);
+		return CM_E_BUSY;
+	}
 	r = cm_store_session_remove(store, s, with_files, &denied);
 
 	if (r == CM_E_DENIED && s->record.user == CM_USER_ROOT && geteuid() != 0) {
@@ -130,6 +136,12 @@ int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 	if (l->summary.cgroup_controllers == 0)
 		return 0;
 	return cm_replace_file_at(l->session.dir_fd, PLAN_FILE, plan->data, plan->len, 0600, false);
+}
+
+void cm_local_drop_plan(struct cm_local *l)
+{
+	if (l->has_session && l->is_temporary && l->summary.cgroup_controllers != 0)
+		(void)unlinkat(l->session.dir_fd, PLAN_FILE, 0);
 }
 
 /* For cm_store_collect: dir is the state directory of a session whose client is dead. */
@@ -157,6 +169,8 @@ int cm_local_collect_group(const char *dir, void *data)
 	r = cm_jail_spawn(&jail, &start, NULL);
 	if (r == CM_OK)
 		r = cm_jail_plan(&jail, plan.data, plan.len, NULL);
-	cm_jail_close(&jail);
+	/* killed like the one before it: the next one will do it */
+	if (!cm_jail_close(&jail) && r == CM_OK)
+		r = -EINTR;
 	return r;
 }
