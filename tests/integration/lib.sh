@@ -390,8 +390,11 @@ wait_bg() { # no longer than 20 s
 		sleep 0.02
 	done
 	kill -KILL "$bg" 2>/dev/null
-	wait "$bg" 2>/dev/null
-	rc=$?
+	# bash tells of a child that was killed
+	{
+		wait "$bg"
+		rc=$?
+	} 2>/dev/null
 	# shellcheck disable=SC2034
 	elapsed_ms=$(($(now_ms) - since))
 }
