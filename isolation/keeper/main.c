@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,20 @@ struct arguments {
 	bool is_collect;
 };
 
+/*
+ * An ignored signal stays ignored over execve, in the payload too. By the system call: libc keeps
+ * two signals for itself and refuses to change them, and glibc's posix_spawn has a child ignore
+ * them.
+ */
+static void reset_signals(void)
+{
+	/* handler, flags, restorer, mask: the default and no flags */
+	const unsigned long by_default[4] = { 0 };
+
+	for (int sig = 1; sig <= 64; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, by_default, NULL, 8);
+}
+
 static int prepare_process(struct cm_error *err)
 {
 	sigset_t mask;
@@ -50,9 +65,7 @@ static int prepare_process(struct cm_error *err)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot close descriptors");
 	if (fcntl(STARTER_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "the starter's socket is missing");
-	/* an ignored signal stays ignored over execve, in the payload too */
-	for (int sig = 1; sig < 32; sig++)
-		(void)signal(sig, SIG_DFL);
+	reset_signals();
 	/* SIGPIPE is blocked like the rest, and not ignored: that would be inherited */
 	(void)sigfillset(&mask);
 	if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
