@@ -196,6 +196,23 @@ NO_INSTRUMENT static long try_paths(const struct cm_exec_image *image)
 	return error;
 }
 
+/*
+ * Not where a descriptor of init's leads: a leaf group of v2 is a directory of the host, and from it
+ * ".." is the host's tree. The kernel says "(unreachable)..." of what is not below the root.
+ */
+NO_INSTRUMENT static long enter(const char *cwd)
+{
+	char path[4096];
+	long r = cm_raw_syscall1(__NR_chdir, cm_raw_ptr(cwd));
+
+	if (cm_raw_failed(r))
+		return r;
+	r = cm_raw_syscall2(__NR_getcwd, cm_raw_ptr(path), sizeof(path));
+	if (cm_raw_failed(r))
+		return r;
+	return path[0] == '/' ? 0 : -ENOTDIR;
+}
+
 NO_INSTRUMENT static int child_main(void *arg)
 {
 	const struct cm_exec_image *image = arg;
@@ -221,7 +238,7 @@ NO_INSTRUMENT static int child_main(void *arg)
 	/* file-system ids first, so that the directory is entered with the agent's rights */
 	(void)cm_raw_syscall1(__NR_setfsgid, image->gid);
 	(void)cm_raw_syscall1(__NR_setfsuid, image->uid);
-	r = cm_raw_syscall1(__NR_chdir, cm_raw_ptr(image->cwd));
+	r = enter(image->cwd);
 	if (cm_raw_failed(r))
 		return report(image, CM_EXEC_STEP_CWD, r);
 	(void)cm_raw_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, cm_raw_ptr(&no_signals), 0,
