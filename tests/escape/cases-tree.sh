@@ -61,10 +61,11 @@ case_workdir() {
 	for n in /proc/self/fd/{0..16}; do
 		cm run --session workdir --workdir "$n" -- cat secret "../../../../../../..$work/outside/secret" \
 			>"$work/out" 2>"$work/err"
-		! grep -q SECRET "$work/out" || shown="$shown $n"
+		# with control groups of v2 one of init's is a directory
+		[ $? = 125 ] || shown="$shown $n"
 	done
 	exec 9<&-
-	is "$shown" '' 'nor in one that runs'
+	is "$shown" '' 'nor is one started in one that runs'
 	run run --workdir /proc/self/fd/3 -- true
 	is "$rc" 125 'a descriptor of ours is no directory to work in'
 	run rm --files workdir

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,19 +109,29 @@ static char state_of(pid_t pid)
 	return end[2];
 }
 
+/* Is it in one of the states, or gone, within half a second? */
+static bool becomes(pid_t pid, const char *states)
+{
+	for (int i = 0; i < 25; i++) {
+		char state = state_of(pid);
+
+		if (state == '\0' || strchr(states, state))
+			return true;
+		(void)usleep(20000);
+	}
+	return false;
+}
+
 static void signals(pid_t pid)
 {
 	(void)kill(pid, SIGSTOP);
-	(void)usleep(20000);
-	probe_bool("stops", state_of(pid) == 'T' || state_of(pid) == 't');
+	probe_bool("stops", becomes(pid, "Tt"));
 	/* what a handler would have to be there for, and what cannot be handled */
 	for (int sig = 1; sig <= 64; sig++) {
 		if (sig != SIGSTOP && sig != SIGCHLD)
 			(void)kill(pid, sig);
 	}
-	(void)usleep(20000);
-	(void)waitpid(pid, NULL, WNOHANG);
-	probe_bool("dies", state_of(pid) == '\0' || state_of(pid) == 'Z');
+	probe_bool("dies", becomes(pid, "Z"));
 }
 
 int main(int argc, char **argv)
