@@ -199,6 +199,12 @@ static bool find_delegated(const struct cm_host_cgroup_v2 *v2, char *base, size_
 	}
 }
 
+static void no_manager(struct cm_host_cgroup *ret)
+{
+	no_groups(ret, "no systemd user session");
+	ret->needs_manager = true;
+}
+
 /* What a scope of this user's manager can have is what the manager was given. */
 static void resolve_scope(uid_t uid, const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
 {
@@ -208,6 +214,11 @@ static void resolve_scope(uid_t uid, const struct cm_host_cgroup_v2 *v2, struct 
 
 	if (n <= 0 || (size_t)n >= sizeof(manager)) {
 		no_groups(ret, "the path of the control group hierarchy is too long");
+		return;
+	}
+	/* the sockets of a manager that was killed stay */
+	if (!exists(manager, "cgroup.controllers")) {
+		no_manager(ret);
 		return;
 	}
 	set_v2(ret, "", read_controllers(manager, "cgroup.controllers"), manager);
@@ -231,7 +242,7 @@ static void resolve_user(uid_t uid, const char *run_user_dir, const struct cm_ho
 	if (exists(run_user_dir, "bus") || exists(run_user_dir, "systemd/private"))
 		resolve_scope(uid, v2, ret);
 	else
-		no_groups(ret, "no systemd user session");
+		no_manager(ret);
 }
 
 void cm_host_cgroup_resolve_v2(bool is_root, uid_t uid, const char *run_user_dir,
@@ -307,4 +318,7 @@ void cm_host_cgroup_read(bool is_root, struct cm_host_cgroup *ret)
 		return;
 	(void)snprintf(run_user_dir, sizeof(run_user_dir), "/run/user/%u", (unsigned int)uid);
 	cm_host_cgroup_resolve_v2(is_root, uid, run_user_dir, &v2, ret);
+	/* where systemd is not the init, nobody could start one */
+	if (!exists("/run/systemd", "system"))
+		ret->needs_manager = false;
 }

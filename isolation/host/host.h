@@ -25,6 +25,8 @@ struct cm_host_cgroup {
 	char v1_base[CM_CG_N][PATH_MAX];
 	/* an ordinary user on v2 whose group is not delegated: systemd must be asked for a scope */
 	bool needs_scope;
+	/* kind NONE: a user manager of systemd could be asked, but none runs for this user */
+	bool needs_manager;
 	/* why kind is NONE, or why a controller is missing; "" when there is nothing to say */
 	char reason[256];
 };

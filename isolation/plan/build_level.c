@@ -121,8 +121,16 @@ int cm_build_level(struct cm_build *build, struct cm_error *err)
 			     cm_level_name(req->spec->min_level),
 			     req->host->cgroup.reason[0] ? req->host->cgroup.reason
 							 : "no control group for memory and pids");
-		cm_error_hint(err, "see 'casemate doctor', or use --min-level %s to go on without",
-			      cm_level_name(s->base_level));
+		if (req->host->cgroup.needs_manager)
+			cm_error_hint(err,
+				      "sudo loginctl enable-linger %s, or use --min-level %s to go "
+				      "on without",
+				      req->host->user_name, cm_level_name(s->base_level));
+		else
+			cm_error_hint(err,
+				      "see 'casemate doctor', or use --min-level %s to go on "
+				      "without",
+				      cm_level_name(s->base_level));
 		return CM_E_LEVEL;
 	}
 	(void)snprintf(s->level, sizeof(s->level), "%s%s%s", cm_level_name(s->base_level),

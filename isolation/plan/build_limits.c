@@ -53,8 +53,13 @@ static int cannot_enforce(const struct cm_build *build, const char *what, const 
 	(void)snprintf(text, sizeof(text), "no delegated %s controller", controller);
 	cm_error_set(err, CM_E_LEVEL, 0, "%s limit cannot be enforced here (%s)", what,
 		     reason[0] ? reason : text);
-	cm_error_hint(err, "see 'casemate doctor', or use %s '%s?' to go on without", option,
-		      value);
+	if (build->req->host->cgroup.needs_manager)
+		cm_error_hint(err,
+			      "sudo loginctl enable-linger %s, or use %s '%s?' to go on without",
+			      build->req->host->user_name, option, value);
+	else
+		cm_error_hint(err, "see 'casemate doctor', or use %s '%s?' to go on without",
+			      option, value);
 	return CM_E_LEVEL;
 }
 

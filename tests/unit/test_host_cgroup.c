@@ -364,18 +364,17 @@ static void test_user_base_with_processes(void **state)
 	assert_int_equal(facts.controllers, CM_CG_PIDS | CM_CG_FREEZER | CM_CG_CPUACCT);
 }
 
+#define MANAGER "/user.slice/user-1000.slice/user@1000.service"
+
 static void make_session(struct tree *t)
 {
 	fake_group(t->mount, "", "memory pids cpu\n", NULL);
 	fake_group(at(t, "/user.slice"), "", "memory pids cpu\n", NULL);
 	fake_group(at(t, "/user.slice/user-1000.slice"), "", "memory pids\n", NULL);
 	fake_group(at(t, "/user.slice/user-1000.slice/session-3.scope"), "7\n", "", NULL);
-	fake_group(at(t, "/user.slice/user-1000.slice/user@1000.service"), "", "memory pids\n",
-		   "memory pids\n");
-	fake_group(at(t, "/user.slice/user-1000.slice/user@1000.service/app.slice"), "",
-		   "memory pids\n", "");
-	fake_group(at(t, "/user.slice/user-1000.slice/user@1000.service/app.slice/a.scope"), "7\n",
-		   "memory pids\n", "");
+	fake_group(at(t, MANAGER), "", "memory pids\n", "memory pids\n");
+	fake_group(at(t, MANAGER "/app.slice"), "", "memory pids\n", "");
+	fake_group(at(t, MANAGER "/app.slice/a.scope"), "7\n", "memory pids\n", "");
 }
 
 static void test_user_needs_a_scope(void **state)
@@ -396,6 +395,7 @@ static void test_user_needs_a_scope(void **state)
 		assert_int_equal(facts.kind, CM_CGROUP_NONE);
 		assert_string_equal(facts.reason, "no systemd user session");
 		assert_false(facts.needs_scope);
+		assert_true(facts.needs_manager);
 	}
 	(void)snprintf(bus, sizeof(bus), "%s/bus", t->run);
 	fd = open(bus, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -409,7 +409,14 @@ static void test_user_needs_a_scope(void **state)
 		assert_int_equal(facts.controllers,
 				 CM_CG_MEMORY | CM_CG_PIDS | CM_CG_FREEZER | CM_CG_CPUACCT);
 		assert_non_null(strstr(facts.reason, "for: cpu"));
+		assert_false(facts.needs_manager);
 	}
+	/* the manager was killed: its socket is there, its group is not */
+	assert_int_equal(unlink(at(t, MANAGER "/cgroup.controllers")), 0);
+	resolve(t, false, owns[0]);
+	assert_int_equal(facts.kind, CM_CGROUP_NONE);
+	assert_string_equal(facts.reason, "no systemd user session");
+	assert_true(facts.needs_manager);
 }
 
 static void test_v1_not_writable(void **state)

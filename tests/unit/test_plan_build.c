@@ -297,6 +297,20 @@ static void full_without_pids(struct fixture *f)
 	f->spec.min_level = CM_LEVEL_FULL;
 }
 
+static void full_without_manager(struct fixture *f)
+{
+	f->host.cgroup = (struct cm_host_cgroup){ .needs_manager = true,
+						  .reason = "no systemd user session" };
+	f->spec.min_level = CM_LEVEL_FULL;
+}
+
+static void no_manager(struct fixture *f)
+{
+	full_without_manager(f);
+	f->spec.min_level = CM_LEVEL_NO_CGROUP;
+	f->spec.limits.memory = (struct cm_limit){ 4ULL << 30, true, false };
+}
+
 static void old_landlock(struct fixture *f)
 {
 	f->spec.network = CM_NETWORK_HOST;
@@ -368,6 +382,11 @@ static const struct {
 	  "memory limit cannot be enforced here (no cgroup to be had for user 'alice' (no systemd "
 	  "user session))",
 	  "see 'casemate doctor', or use --memory '4G?' to go on without" },
+	{ no_manager, CM_E_LEVEL, "memory limit cannot be enforced here (no systemd user session)",
+	  "sudo loginctl enable-linger alice, or use --memory '4G?' to go on without" },
+	{ full_without_manager, CM_E_LEVEL,
+	  "level 'full' cannot be had here (no systemd user session)",
+	  "sudo loginctl enable-linger alice, or use --min-level no-cgroup to go on without" },
 	{ no_cpu_controller, CM_E_LEVEL,
 	  "cpus limit cannot be enforced here (no delegated cpu controller)",
 	  "see 'casemate doctor', or use --cpus '1.5?' to go on without" },
