@@ -13,7 +13,8 @@
  *
  * An executable of its own, because it is dynamic and links libsystemd, which a keeper must not.
  * Descriptors from 3 up belong to the keeper and are passed on as they are; ours are
- * close-on-exec.
+ * close-on-exec. 3 is the socket to the starter, who is told there, in the keeper's own words,
+ * what went wrong: standard error is the user's command's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,16 +27,21 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <systemd/sd-bus.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "casemate/error.h"
+#include "isolation/keeper/proto.h"
 #include "isolation/keeper/scope_text.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
 #define STATUS_FAILED 125
+#define STARTER_FD 3
 #define CALL_TIMEOUT_US (10ULL * 1000 * 1000)
 #define JOB_TIMEOUT_MS 10000
+#define GONE_TIMEOUT_MS 5000
+#define GONE_PAUSE_NS (20L * 1000 * 1000)
 
 static const char systemd_name[] = "org.freedesktop.systemd1";
 static const char systemd_path[] = "/org/freedesktop/systemd1";
@@ -162,8 +168,9 @@ static int fill_request(sd_bus_message *m, const char *unit)
 	return r;
 }
 
-/* The call; job->path on success. */
-static int start_unit(sd_bus *bus, const char *unit, struct job *job, struct cm_error *err)
+/* The call; job->path on success. *ret_exists: a unit of this name is what is in the way. */
+static int start_unit(sd_bus *bus, const char *unit, struct job *job, bool *ret_exists,
+		      struct cm_error *err)
 {
 	sd_bus_message *m = NULL;
 	sd_bus_message *reply = NULL;
@@ -185,10 +192,29 @@ static int start_unit(sd_bus *bus, const char *unit, struct job *job, struct cm_
 		r = no_session(err);
 	else
 		r = refused(err, unit, "cannot start", why.message ? why.message : strerror(-r));
+	*ret_exists = sd_bus_error_has_name(&why, "org.freedesktop.systemd1.UnitExists") > 0;
 	sd_bus_error_free(&why);
 	sd_bus_message_unref(reply);
 	sd_bus_message_unref(m);
 	return r < 0 ? r : CM_OK;
+}
+
+/*
+ * The scope of the session's last jail: systemd hears a moment later than we do that it is empty.
+ * The session's lock says that no other keeper is in it.
+ */
+static int start_unit_again(sd_bus *bus, const char *unit, struct job *job, struct cm_error *err)
+{
+	const struct timespec pause = { 0, GONE_PAUSE_NS };
+	int64_t deadline = cm_clock_mono_ms() + GONE_TIMEOUT_MS;
+	bool exists = false;
+	int r = start_unit(bus, unit, job, &exists, err);
+
+	while (r < 0 && exists && cm_clock_mono_ms() < deadline) {
+		(void)nanosleep(&pause, NULL);
+		r = start_unit(bus, unit, job, &exists, err);
+	}
+	return r;
 }
 
 /* We are in the scope when its job has ended, and not before. */
@@ -227,7 +253,7 @@ static int ask_for_scope(const char *unit, struct cm_error *err)
 	if (r < 0)
 		r = no_session(err);
 	else
-		r = start_unit(bus, unit, &job, err);
+		r = start_unit_again(bus, unit, &job, err);
 	if (r == CM_OK)
 		r = wait_for_job(bus, unit, &job, err);
 	sd_bus_flush_close_unref(bus);
@@ -313,8 +339,8 @@ int main(int argc, char *argv[])
 		return STATUS_FAILED;
 	}
 	run(argv, &err);
-	(void)fprintf(stderr, "casemate: %s\n", err.msg);
-	if (err.hint[0] != '\0')
-		(void)fprintf(stderr, "hint: %s\n", err.hint);
+	/* the plan is in the socket unread: the starter gets a reset, and then this */
+	if (cm_proto_send_error(STARTER_FD, CM_REC_FAILED, 0, &err) < 0)
+		(void)fprintf(stderr, "casemate: %s\n", err.msg);
 	return STATUS_FAILED;
 }
