@@ -136,7 +136,8 @@ int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_me
 	if (!v)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	memcpy(v + exec->n_args + exec->n_env + 3, msg->blob, (size_t)msg->rec.len + 1);
-	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v, &cwd) < 0) {
+	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v, &cwd) < 0 ||
+	    !v[1]) {
 		free(v);
 		return malformed(err);
 	}

@@ -213,8 +213,9 @@ static void test_no_search(void **state)
 static int parse_large(struct parsed *p, size_t name_len, size_t path_len)
 {
 	size_t len = 2 + name_len + 1 + 5 + path_len + 1;
-	CM_AUTO_FREE char *blob = malloc(len);
+	char *blob = malloc(len);
 	char *at = blob;
+	int r;
 
 	assert_non_null(blob);
 	memcpy(at, "/", 2);
@@ -225,7 +226,9 @@ static int parse_large(struct parsed *p, size_t name_len, size_t path_len)
 	memcpy(at, "PATH=", 5);
 	memset(at + 5, ':', path_len);
 	at[5 + path_len] = '\0';
-	return parse(p, blob, len, 1, 1, CM_EXECF_SEARCH_PATH);
+	r = parse(p, blob, len, 1, 1, CM_EXECF_SEARCH_PATH);
+	free(blob);
+	return r;
 }
 
 static void test_large(void **state)

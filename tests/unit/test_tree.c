@@ -202,7 +202,7 @@ static char state_of(pid_t pid)
 	if (cm_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return '\0';
 	p = strrchr(text, ')');
-	return p ? p[2] : '\0';
+	return (char)(p ? p[2] : '\0');
 }
 
 /* Everybody in the namespace but pid 1 and those that are named. */
