@@ -124,8 +124,6 @@ static bool becomes(pid_t pid, const char *states)
 
 static void signals(pid_t pid)
 {
-	(void)kill(pid, SIGSTOP);
-	probe_bool("stops", becomes(pid, "Tt"));
 	/* what a handler would have to be there for, and what cannot be handled */
 	for (int sig = 1; sig <= 64; sig++) {
 		if (sig != SIGSTOP && sig != SIGCHLD)
@@ -148,6 +146,8 @@ int main(int argc, char **argv)
 	files(pid);
 	memory(pid);
 	scheduling(pid);
+	(void)kill(pid, SIGSTOP);
+	probe_bool("stops", becomes(pid, "Tt"));
 	limits(pid);
 	signals(pid);
 	return 0;
