@@ -70,11 +70,11 @@ unset PASSED CI_A CI_B CIX OTHER
 finish
 
 begin 'offline switches'
-run run -- sh -c 'echo $npm_config_offline $CARGO_NET_OFFLINE $PIP_NO_INDEX $GOPROXY $YARN_ENABLE_NETWORK'
-expect_out 'true true 1 off 0' 'are set without a network'
-run run -e npm_config_offline=false -e GOPROXY=direct -- sh -c 'echo $npm_config_offline $GOPROXY'
+run run -- sh -c 'echo $npm_config_prefer_offline $CARGO_NET_OFFLINE $PIP_RETRIES $GOPROXY $YARN_ENABLE_NETWORK'
+expect_out 'true true 0 off 0' 'are set without a network'
+run run -e npm_config_prefer_offline=false -e GOPROXY=direct -- sh -c 'echo $npm_config_prefer_offline $GOPROXY'
 expect_out 'false direct' 'unless the caller sets them'
-run run --network host -- sh -c 'echo "<$npm_config_offline$CARGO_NET_OFFLINE$GOPROXY>"'
+run run --network host -- sh -c 'echo "<$npm_config_prefer_offline$CARGO_NET_OFFLINE$GOPROXY>"'
 expect_out '<>' 'and not with one'
 run run -- bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'
 [ "$rc" != 0 ] && grep -qx 'casemate: note: this session has no network; [0-9]* attempts* refused' <(sed 's/^note/casemate: note/; s/^casemate: casemate/casemate/' "$work/err")
