@@ -235,7 +235,7 @@ static void assert_idmap(int ns_fd, const char *file, const char *expected)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork_child();
 	if (pid == 0) {
-		joined = setns(ns_fd, CLONE_NEWUSER) == 0;
+		joined = setns(ns_fd, CLONE_NEWUSER) == 0 ? 1 : 0;
 		(void)cm_write_all(ready[1], &joined, 1);
 		for (;;)
 			(void)pause();
