@@ -42,16 +42,17 @@ class Screen:
     def read(self, seconds):
         if not self.is_open:
             time.sleep(seconds)
-            return
+            return False
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
-            return
+            return False
         try:
             chunk = os.read(self.master, 65536)
         except OSError:
             chunk = b""
         self.is_open = chunk != b""
         self.text += chunk
+        return self.is_open
 
     def wait(self, condition):
         until = time.monotonic() + TIMEOUT
@@ -138,7 +139,8 @@ def main():
     if not has_ended(pid, status):
         os.kill(pid, signal.SIGKILL)
         screen.wait(lambda: has_ended(pid, status))
-    screen.read(0.05)
+    while screen.read(0.1):
+        pass
     same = termios.tcgetattr(slave) == before
     sys.stdout.buffer.write(screen.text)
     sys.stdout.flush()
