@@ -120,13 +120,31 @@ static int find_exec_by_id(const struct cm_keeper *k, uint64_t id)
 	return -1;
 }
 
-static int free_slot(const struct cm_keeper *k)
+/*
+ * A slot for the next command, and its leaf where there can be one. The leaf of a slot that is free
+ * again may still hold what the kernel has not buried yet: then the next slot is taken, so that no
+ * command goes without. In a temporary session the tree of a command is the whole jail.
+ */
+static int take_slot(struct cm_keeper *k, struct cm_cgroup_leaf *ret_leaf)
 {
+	bool wants_leaf = !k->is_temporary && k->cgroup.kind != CM_CGROUP_NONE;
+	int first = -1;
+
 	for (int i = 0; i < (int)CM_MAX_EXECS; i++) {
-		if (!k->execs[i].is_used)
+		int r = CM_OK;
+
+		if (k->execs[i].is_used)
+			continue;
+		if (first < 0)
+			first = i;
+		if (wants_leaf)
+			r = cm_cgroup_leaf_make(&k->cgroup, (unsigned int)i, ret_leaf, NULL);
+		if (r == CM_OK)
 			return i;
+		if (r != CM_E_BUSY)
+			break;
 	}
-	return -1;
+	return first;
 }
 
 /* Three from the client at the most; the leaf's two are ours. */
@@ -137,14 +155,15 @@ static void op_exec(struct cm_keeper *k, int client)
 	struct cm_cgroup_leaf leaf = { -1, -1 };
 	int fds[8];
 	unsigned int n = 0;
-	int slot = free_slot(k);
+	int slot;
 
-	if (slot < 0) {
-		refuse(k, client, rec.id, CM_E_LIMIT, "too many commands in the session");
-		return;
-	}
 	if ((rec.body.exec.flags & ~CM_EXECF_CLIENT_) != 0 || k->msg.n_fds > 3) {
 		refuse(k, client, rec.id, CM_E_PROTOCOL, "malformed request");
+		return;
+	}
+	slot = take_slot(k, &leaf);
+	if (slot < 0) {
+		refuse(k, client, rec.id, CM_E_LIMIT, "too many commands in the session");
 		return;
 	}
 	if (!k->is_temporary)
@@ -153,9 +172,7 @@ static void op_exec(struct cm_keeper *k, int client)
 	memset(e, 0, sizeof(*e));
 	for (; n < k->msg.n_fds; n++)
 		fds[n] = k->msg.fds[n];
-	/* in a temporary session the tree of a command is the whole jail */
-	if (!k->is_temporary && k->cgroup.kind != CM_CGROUP_NONE &&
-	    cm_cgroup_leaf_make(&k->cgroup, (unsigned int)slot, &leaf, NULL) == CM_OK) {
+	if (leaf.join_fd >= 0) {
 		e->has_leaf = true;
 		rec.body.exec.flags |= CM_EXECF_LEAF;
 		fds[n++] = leaf.join_fd;
