@@ -33,7 +33,8 @@ number() { kill -l "$1"; }
 
 begin 'a signal to casemate'
 for sig in INT TERM HUP QUIT; do
-	start run -- sh -c 'echo ready; sleep 30; echo not reached'
+	# exec: a shell that is starting a child may keep the signal from it
+	start run -- sh -c 'echo ready; exec sleep 30'
 	until_true 10 started
 	kill -s $sig "$bg"
 	wait_bg
@@ -83,7 +84,7 @@ begin 'signals that the caller ignores or blocks'
 : >"$work/out"
 (
 	trap '' INT QUIT
-	exec "${as[@]}" "$casemate" run -- sh -c 'echo ready; sleep 30'
+	exec "${as[@]}" "$casemate" run -- sh -c 'echo ready; exec sleep 30'
 ) >"$work/out" 2>"$work/err" &
 bg=$!
 until_true 10 started

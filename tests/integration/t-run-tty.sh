@@ -57,12 +57,13 @@ ended 0 'a resize is seen, and told by SIGWINCH'
 finish
 
 begin 'keys'
-terminal 'expect:ready' 'send:\x03' end -- run -- sh -c 'echo ready; sleep 30'
+# exec: a shell that starts a child when the key comes may keep the signal from it
+terminal 'expect:ready' 'send:\x03' end -- run -- sh -c 'echo ready; exec sleep 30'
 ended 130 'Ctrl-C ends the command'
 terminal 'expect:ready' 'send:\x03' 'expect:caught' end -- run -- \
 	bash -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.05; done'
 ended 9 'or is handled by it'
-terminal 'expect:ready' 'send:\x1c' end -- run -- sh -c 'echo ready; ulimit -c 0; sleep 30'
+terminal 'expect:ready' 'send:\x1c' end -- run -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
 ended 131 'Ctrl-\ too'
 terminal 'expect:ready' 'send:some words\n\x04' 'expect:got some words' end -- run -- \
 	sh -c 'echo ready; while read -r x; do echo "got $x"; done; exit 3'
@@ -70,8 +71,8 @@ ended 3 'Ctrl-D is the end of input'
 finish
 
 begin 'job control in a shell inside'
-terminal 'expect:$ ' 'send:sleep 30\n' 'sleep:0.3' 'send:\x1a' 'expect:Stopped' \
-	'send:jobs\n' 'expect:sleep 30' 'send:fg\n' 'expect:sleep 30' 'sleep:0.2' 'send:\x03' \
+terminal 'expect:$ ' 'send:sleep 30\n' 'sleep:0.5' 'send:\x1a' 'expect:Stopped' \
+	'send:jobs\n' 'expect:sleep 30' 'send:fg\n' 'expect:sleep 30' 'sleep:0.5' 'send:\x03' \
 	'send:echo a$((1+1))b\n' 'expect:a2b' 'send:exit 6\n' end -- \
 	run -e 'PS1=$ ' -- bash --norc --noprofile -i
 ended 6 'Ctrl-Z, jobs, fg and Ctrl-C work'
