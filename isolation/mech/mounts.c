@@ -495,7 +495,9 @@ static int run_ops(struct builder *b, bool sysctls)
 
 	for (uint32_t i = 0; i < b->plan->header->n_ops && r == CM_OK; i++) {
 		const struct cm_plan_op *op = &b->plan->ops[i];
-		bool may_fail = (op->flags & CM_OPF_TRY) != 0;
+		/* of a bind it is the map that may fail, and that was tried with its source */
+		bool may_fail = (op->flags & CM_OPF_TRY) != 0 && op->kind != CM_OP_BIND &&
+				op->kind != CM_OP_BIND_INERT;
 
 		if ((op->kind == CM_OP_SYSCTL) != sysctls)
 			continue;

@@ -62,6 +62,10 @@ run run -v "$work/data:$work/w/missing" -- true
 ok 'onto a place that is missing in the tree: refused'
 grep -q '^hint: ' "$work/err"
 ok 'with a hint, and nothing is made in the tree'
+for mode in '' :ro; do
+	run run -v "$work/one:/usr/libexec/not-there$mode" -- true
+	refused "*'/usr/libexec/not-there'*" '*' "a file onto a place that is missing in /usr${mode:+, read-only}"
+done
 mkdir "$work/w/there" && give "$work/w/there"
 start_files
 run run -v "$work/data:$work/w/there" -- cat there/file
