@@ -6,10 +6,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 status_of() { cm ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
-keeper_of() { # the only keeper that is nobody's child here
-	local dir
+keeper_of() { # the only keeper that is nobody's child here; its exe is not its user's to read
+	local dir first
 	for dir in /proc/[0-9]*; do
-		[ "$(readlink "$dir/exe" 2>/dev/null)" = "$top/bin/casemate-keeper" ] || continue
+		IFS= read -r -d '' first 2>/dev/null <"$dir/cmdline" || continue
+		[ "$first" = "$top/bin/casemate-keeper" ] || continue
 		grep -qE '^NSpid:.*[[:space:]]1$' "$dir/status" || echo "${dir#/proc/}"
 	done | head -n 1
 }
