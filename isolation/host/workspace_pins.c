@@ -19,7 +19,7 @@
 #include "runtime/base/path.h"
 
 /* a mount each */
-#define MAX_PINS 64
+#define MAX_PINS 160
 
 static bool is_listed(const struct cm_nodes *nodes, const char *path)
 {
@@ -51,15 +51,16 @@ static int add_parents(struct cm_workspace_facts *facts, const char *path)
 	return 1;
 }
 
-/* 1: path is protected, 0: there is nothing that could be, or CM_E_NOMEM. */
+/* 1: path is protected, 0: there is nothing that could be, or CM_E_NOMEM, CM_E_LIMIT. */
 static int protect(struct cm_workspace_facts *facts, const char *path)
 {
 	struct stat st;
 	int r;
 
-	if (strcmp(path, facts->path) == 0 || !cm_path_is_below(path, facts->path) ||
-	    facts->pins.n + facts->pin_dirs.n >= MAX_PINS)
+	if (strcmp(path, facts->path) == 0 || !cm_path_is_below(path, facts->path))
 		return 0;
+	if (facts->pins.n + facts->pin_dirs.n >= MAX_PINS)
+		return CM_E_LIMIT;
 	/* a link can be moved between the look and the mount, which would stop the start */
 	if (lstat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
 		return 0;

@@ -27,13 +27,14 @@ static void kill_init(struct cm_keeper *k)
 static void write_end(struct cm_keeper *k)
 {
 	struct cm_end_record end = {
-		.generation = k->plan.header->generation,
 		.reason = k->end_reason != 0 ? k->end_reason : CM_ENDED_START_FAILED,
 		.real_ms = cm_clock_real_ms(),
 	};
 
+	/* before the plan is there, there is neither */
 	if (k->state_dir_fd < 0 || k->lock_fd < 0)
 		return;
+	end.generation = k->plan.header->generation;
 	(void)cm_store_write_end(k->state_dir_fd, &end);
 }
 

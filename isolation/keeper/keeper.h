@@ -31,8 +31,8 @@ struct cm_keeper_client {
 };
 
 struct cm_keeper_exec {
+	/* also after the end, while its mark or leaf is still borne */
 	bool is_used;
-	/* the slot's mark or leaf is still borne after the end */
 	bool is_running;
 	uint64_t id;
 	/* -1: its client is gone */

@@ -29,7 +29,7 @@ enum cm_rec_type {
 	CM_REC_PLAN = 15,
 	/* client -> keeper: first record. body.hello; blob: the full session id */
 	CM_REC_HELLO = 1,
-	/* client -> keeper: answered by INFO with body.info */
+	/* client -> keeper: answered by INFO with body.up */
 	CM_REC_INFO = 2,
 	/* client -> keeper: orderly stop of the session; answered by STOPPED, then end of file */
 	CM_REC_STOP = 3,
@@ -41,7 +41,7 @@ enum cm_rec_type {
 	 * The client chooses rec.id (unique on its connection); answers carry it.
 	 */
 	CM_REC_EXEC = 16,
-	/* client -> keeper -> init: body.signal, to the exec's foreground group or main process */
+	/* client -> keeper -> init: body.signal, to the main process's group */
 	CM_REC_SIGNAL = 17,
 
 	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */

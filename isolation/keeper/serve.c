@@ -383,6 +383,8 @@ static void on_deadline(struct cm_loop *loop, int timer, void *data)
 
 static void reap(void)
 {
+	bool was_orphan = false;
+
 	for (;;) {
 		struct rusage usage;
 		int status = 0;
@@ -392,8 +394,10 @@ static void reap(void)
 		if (pid <= 0)
 			break;
 		e = find_by_pid(pid);
-		if (!e)
+		if (!e) {
+			was_orphan = true;
 			continue;
+		}
 		e->has_exited = true;
 		e->wait_status = status;
 		e->usage = usage;
@@ -405,6 +409,9 @@ static void reap(void)
 		}
 		finish(e);
 	}
+	/* perhaps the last that bore a mark: its slot can be used again */
+	if (was_orphan)
+		release_lingering();
 }
 
 static void on_signal(struct cm_loop *loop, int fd, uint32_t events, void *data)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,11 +19,32 @@
 #include "runtime/base/path.h"
 #include "runtime/store/keeper_lock.h"
 
+/* The triples of newuidmap's arguments: inside, outside, count. 0 where id is not mapped. */
+static uid_t mapped(const char *numbers, uint32_t id)
+{
+	char *end = NULL;
+
+	while (*numbers != '\0') {
+		uint32_t inside = (uint32_t)strtoul(numbers, &end, 10);
+		uint32_t outside = (uint32_t)strtoul(end, &end, 10);
+		uint32_t count = (uint32_t)strtoul(end, &end, 10);
+
+		if (id >= inside && id - inside < count)
+			return outside + (id - inside);
+		if (end == numbers)
+			break;
+		numbers = end + strspn(end, " ");
+	}
+	return 0;
+}
+
 /* As seen from the host: whom the leaf groups' cgroup.procs must belong to. */
 static uid_t init_kuid(const struct cm_plan *plan)
 {
 	const struct cm_plan_header *h = plan->header;
 
+	if (h->idmap == CM_IDMAP_SUBIDS)
+		return mapped(cm_plan_str(plan, h->newuidmap_args), CM_ID_INIT);
 	return h->idmap == CM_IDMAP_SLOT ? h->uid_base + CM_ID_INIT : h->uid_base;
 }
 

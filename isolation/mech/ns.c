@@ -307,7 +307,10 @@ int cm_ns_idmap_open(uint32_t base, uint32_t owner_uid, uint32_t owner_gid, int 
 	if (pid < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot make a namespace of ids");
 	if (pid == 0) {
-		/* only holds the namespace until it is opened */
+		/* only holds the namespace until it is opened: nothing of the keeper's, and not
+		 * longer than it */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		(void)cm_sys_close_range(0, ~0U, 0);
 		for (;;)
 			(void)pause();
 	}

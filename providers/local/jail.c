@@ -265,14 +265,12 @@ int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err
 
 bool cm_jail_close(struct cm_jail *jail)
 {
-	int status = 0;
-
 	/* end of file is what a temporary keeper ends by */
 	cm_fd_close(&jail->sock);
 	if (jail->spawned > 0) {
-		while (waitpid(jail->spawned, &status, 0) < 0 && errno == EINTR)
+		while (waitpid(jail->spawned, &jail->wait_status, 0) < 0 && errno == EINTR)
 			;
 		jail->spawned = 0;
 	}
-	return !WIFSIGNALED(status);
+	return !WIFSIGNALED(jail->wait_status);
 }

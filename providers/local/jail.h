@@ -21,6 +21,8 @@ struct cm_jail {
 	int sock;
 	/* the process that was spawned, until it is waited for; 0: none */
 	pid_t spawned;
+	/* how it ended, as wait(2) has it, once it was waited for */
+	int wait_status;
 	bool is_temporary;
 	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */
 	struct cm_rec_up up;

@@ -78,6 +78,9 @@ static int read_workspace(struct cm_local *l, const struct cm_spec *spec, const 
 	r = cm_workspace_facts_read(spec, dir, cwd, &l->workspace, err);
 	if (r < 0 || !l->workspace.path)
 		return r;
+	/* what is not protected is said to everybody */
+	for (size_t i = 0; i < l->workspace.notes.n; i++)
+		cm_local_note(l, l->workspace.notes.v[i]);
 	return cm_refusals_check(&l->refusals, l->workspace.path, "a workspace",
 				 l->session.session_dir, err);
 }

@@ -162,15 +162,15 @@ int cm_local_collect_group(const char *dir, void *data)
 	cm_buf_init(&plan, (size_t)PLAN_MAX);
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
 		cm_buf_append(&plan, chunk, (size_t)n);
-	/* half a plan: its writer died before the keeper got it, so no group was made */
-	if (n < 0 || cm_buf_status(&plan) != CM_OK || plan.len == 0)
-		return 0;
+	if (n < 0 || cm_buf_status(&plan) != CM_OK)
+		return -EIO;
 	cm_jail_init(&jail);
 	r = cm_jail_spawn(&jail, &start, NULL);
 	if (r == CM_OK)
 		r = cm_jail_plan(&jail, plan.data, plan.len, NULL);
-	/* killed like the one before it: the next one will do it */
-	if (!cm_jail_close(&jail) && r == CM_OK)
-		r = -EINTR;
+	/* killed like the one before it, or something still runs there: the next one will do it */
+	(void)cm_jail_close(&jail);
+	if (r == CM_OK && (!WIFEXITED(jail.wait_status) || WEXITSTATUS(jail.wait_status) != 0))
+		r = -EBUSY;
 	return r;
 }

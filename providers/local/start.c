@@ -132,7 +132,10 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 	r = cm_local_keep_plan(l, &plan);
 	if (r < 0)
 		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
-	if (l->jail.sock < 0)
+	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
+	if (!l->is_temporary)
+		r = cm_store_session_save(&l->session, false, err);
+	if (r == CM_OK && l->jail.sock < 0)
 		r = spawn(l, err);
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan.data, plan.len, err);
 }

@@ -27,7 +27,9 @@ int cm_store_keeper_lock(int dir_fd, int *ret_fd, struct cm_error *err)
 		if (errno == EAGAIN || errno == EACCES) {
 			(void)cm_error_set(err, CM_E_BUSY, 0, "another keeper holds '%s'",
 					   LOCK_NAME);
-			cm_error_hint(err, "the session runs already: use 'casemate exec'");
+			cm_error_hint(
+				err,
+				"the session runs already: 'casemate run --session ID' joins it");
 			return CM_E_BUSY;
 		}
 		(void)cm_error_set(err, CM_E_SYS, errno, "cannot lock '%s'", LOCK_NAME);
