@@ -347,7 +347,9 @@ static int run_command(struct run *run, struct cm_error *err)
 		r = wait_up(run, err);
 	if (r == CM_OK && !is_early)
 		r = run_setup(run, err);
-	cm_local_unlock(&run->local);
+	/* a session whose first start failed goes again, by whoever has its lock */
+	if (r == CM_OK)
+		cm_local_unlock(&run->local);
 	if (r == CM_OK)
 		r = cm_relay_open(&run->relay, wants_tty(spec), true, err);
 	if (r < 0)
