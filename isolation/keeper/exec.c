@@ -207,6 +207,7 @@ NO_INSTRUMENT static long enter(const char *cwd)
 
 	if (cm_raw_failed(r))
 		return r;
+	path[0] = '\0';
 	r = cm_raw_syscall2(__NR_getcwd, cm_raw_ptr(path), sizeof(path));
 	if (cm_raw_failed(r))
 		return r;
