@@ -233,6 +233,20 @@ static void on_end(struct loop *loop, const struct cm_rec_end *end)
 		loop->p[SLOT_JAIL].fd = -1;
 }
 
+/* Whose record of having started was lost can still have said something. */
+static bool has_run(const struct cm_relay *relay)
+{
+	const int fds[] = { relay->out_fd, relay->err_fd };
+	bool has = relay->has_started || relay->output_seen > 0;
+	int n;
+
+	for (size_t i = 0; i < 2; i++) {
+		n = 0;
+		has = has || (fds[i] >= 0 && ioctl(fds[i], FIONREAD, &n) == 0 && n > 0);
+	}
+	return has;
+}
+
 /*
  * The jail is gone, or the request came to nothing. A command that had started is dead now, by
  * the kernel, and that is its end: who reads "it did not start" may start it again.
@@ -245,7 +259,7 @@ static void on_lost(struct loop *loop, const struct cm_error *why, struct cm_err
 	loop->p[SLOT_JAIL].fd = -1;
 	if (relay->has_ended)
 		return;
-	if (!relay->has_started) {
+	if (!has_run(relay)) {
 		if (err)
 			*err = *why;
 		loop->result = why->code;
