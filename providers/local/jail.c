@@ -99,7 +99,9 @@ static int receive(struct cm_jail *jail, struct cm_msg *msg, int64_t deadline_ms
 		r = cm_proto_recv(jail->sock, msg);
 	if (r == 1)
 		return CM_OK;
-	if (r == 0)
+	/* reset: it ended with something of ours unread */
+	jail->has_ended = r == 0 || r == -ECONNRESET;
+	if (jail->has_ended)
 		r = cm_error_set(err, CM_E_ISOLATION, 0, "the keeper ended without a word");
 	else
 		r = cm_error_set(err, CM_E_PROTOCOL, -r, "cannot understand the keeper");
@@ -162,7 +164,13 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 				    session_id);
 	jail->sock = cm_fd_take(&fd);
 	jail->is_temporary = false;
-	return cm_jail_wait_up(jail, deadline_ms, err);
+	r = cm_jail_wait_up(jail, deadline_ms, err);
+	if (r < 0 && jail->has_ended) {
+		cm_fd_close(&jail->sock);
+		return cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' does not answer",
+				    session_id);
+	}
+	return r;
 }
 
 static size_t count(char *const *v)

@@ -24,6 +24,8 @@ struct cm_jail {
 	/* how it ended, as wait(2) has it, once it was waited for */
 	int wait_status;
 	bool is_temporary;
+	/* the keeper closed the connection, or died */
+	bool has_ended;
 	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */
 	struct cm_rec_up up;
 	uint64_t last_id;
@@ -50,7 +52,8 @@ struct cm_jail_start {
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
 /* Send the plan (flat form, checked). Commands may be sent at once, before the jail is up. */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
-/* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens. */
+/* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens, and when who did
+ * ended before it answered: nothing was asked of it yet. */
 int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
 		    int64_t deadline_ms, struct cm_error *err);
 /* CM_OK when the jail stands; else the keeper's own error. */

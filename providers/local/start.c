@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
@@ -14,6 +15,7 @@
 #include "runtime/base/json_write.h"
 
 #define CONNECT_WAIT_MS 10000
+#define POLL_NS 2000000L
 #define MARKER_DIR "/.mastra-sandbox"
 
 /* The tree that the command works in, as the workspace facts want it; NULL: what the caller is in. */
@@ -64,6 +66,29 @@ static int connect_running(struct cm_local *l, struct cm_error *err)
 			       err);
 }
 
+/*
+ * A keeper that dies or stops while it is greeted was not running after all: the session starts
+ * again, as soon as that keeper is gone. Nothing was asked of it, so nothing happens twice.
+ */
+static int join_running(struct cm_local *l, struct cm_error *err)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	int64_t deadline = cm_clock_mono_ms() + CONNECT_WAIT_MS;
+	int r = connect_running(l, err);
+
+	if (r != CM_E_NOT_FOUND)
+		return r;
+	while (cm_store_keeper_alive(&l->session)) {
+		if (cm_clock_mono_ms() >= deadline)
+			return r;
+		(void)nanosleep(&pause, NULL);
+	}
+	if (err)
+		*err = (struct cm_error)CM_ERROR_INIT;
+	l->is_running = false;
+	return CM_OK;
+}
+
 int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err)
 {
 	/* before: half a directory has to go as well */
@@ -110,8 +135,11 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 	struct cm_local_plan extra = { 0 };
 	int r = CM_OK;
 
-	if (l->is_running)
-		return connect_running(l, err);
+	if (l->is_running) {
+		r = join_running(l, err);
+		if (r < 0 || l->is_running)
+			return r;
+	}
 	if (needs_session_dir(l))
 		r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK && l->spec.workspace_kind == CM_WORKSPACE_REPO) {

@@ -15,6 +15,9 @@ keeper_of() { # the only keeper that is nobody's child here; its exe is not its 
 	done | head -n 1
 }
 
+# A client waits for some keeper to accept it.
+has_greeted() { awk '$6 == "02" && $8 ~ /\/s\/[0-9a-f]+$/ { n++ } END { exit n == 0 }' /proc/net/unix; }
+
 begin 'life'
 run run --session one -- sh -c 'echo 1 >file; readlink /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/net; pwd'
 expect_status 0 'the first run makes it'
@@ -144,6 +147,13 @@ run run --session x -- sh -c 'setsid sleep 1000 & echo up'
 kill -KILL "$(keeper_of)"
 run run --session x -- echo again
 is "$(out) $rc" 'again 0' 'is replaced by the next run'
+keeper=$(keeper_of)
+kill -STOP "$keeper"
+start run --session x -- echo greeted
+until_true 10 has_greeted
+kill -KILL "$keeper"
+wait_bg
+is "$(out) $rc" 'greeted 0' 'and by one that was greeting it'
 : >"$work/out"
 start run --session x -- sh -c 'echo ready; sleep 1000'
 until_true 10 grep -q ready "$work/out"
