@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared between the files of init's service loop: serve.c (the loop and who may say what to it),
+ * serve_start.c (a command until it has executed), serve_end.c (the end of commands and of their
+ * trees), serve_report.c (what an end is told with).
+ */
+#ifndef CM_ISOLATION_KEEPER_SERVE_H
+#define CM_ISOLATION_KEEPER_SERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "isolation/keeper/exec.h"
+#include "isolation/keeper/proto.h"
+#include "isolation/keeper/tree.h"
+#include "isolation/plan/plan.h"
+#include "runtime/base/loop.h"
+
+enum cm_serve_phase {
+	CM_PHASE_FREE = 0,
+	CM_PHASE_STARTING,
+	CM_PHASE_RUNNING,
+	CM_PHASE_ENDING,
+	/* ended, but its mark is still borne: the slot cannot be used again yet */
+	CM_PHASE_LINGERING,
+};
+
+struct cm_serve;
+
+struct cm_serve_exec {
+	struct cm_serve *serve;
+	enum cm_serve_phase phase;
+	uint64_t id;
+	uint32_t flags;
+	pid_t pid;
+	int pidfd;
+	int report_fd;
+	int pty_fd;
+	int join_fd;
+	int kill_fd;
+	bool is_leaf_v2;
+	struct cm_mark mark;
+	struct cm_exec_image image;
+	void *memory[2];
+	void *stack;
+	int64_t start_us;
+	uint64_t grace_ms;
+	int timer;
+	/* why it is ENDING: CM_END_TIMEOUT or CM_END_KILLED; 0 otherwise */
+	uint32_t end_kind;
+	bool has_exited;
+	int wait_status;
+	struct rusage usage;
+};
+
+struct cm_serve {
+	const struct cm_plan *plan;
+	int sock;
+	int signal_fd;
+	struct cm_loop loop;
+	struct cm_serve_exec execs[CM_MAX_EXECS];
+	/* attempts to reach the network that were told of with an end already */
+	uint64_t refused_before;
+	struct cm_msg msg;
+};
+
+/* serve.c */
+/* The session is over: the kernel kills whatever else is in the pid namespace. */
+_Noreturn void cm_serve_die(void);
+void cm_serve_send(struct cm_serve *serve, struct cm_rec *rec, const int *fds, unsigned int n_fds);
+void cm_serve_refuse(struct cm_serve *serve, uint64_t id, const struct cm_error *err);
+
+/* serve_start.c */
+/* An EXEC record: answered by STARTED or REFUSED, and by END. */
+void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg);
+/* What the command's process has to say about its start; a no-op when it was heard. */
+void cm_serve_take_report(struct cm_serve_exec *e);
+
+/* serve_end.c */
+/* TERM to its tree, KILL after the grace; at once without grace, and when it was told before. */
+void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms);
+/* Its main process has ended (e->wait_status). */
+void cm_serve_finish(struct cm_serve_exec *e);
+/* It never was executed: the word of its report pipe. */
+void cm_serve_finish_not_executed(struct cm_serve_exec *e, uint32_t word);
+void cm_serve_release_slot(struct cm_serve_exec *e);
+/* The slots whose marks nobody bears any more. */
+void cm_serve_release_lingering(struct cm_serve *serve);
+
+/* serve_report.c */
+void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end);
+
+#endif

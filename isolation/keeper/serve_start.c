@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command from its request until it has executed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "isolation/keeper/image.h"
+#include "isolation/keeper/pty.h"
+#include "isolation/keeper/serve.h"
+#include "isolation/mech/caps.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+
+#define STACK_SIZE (32U * 1024)
+
+/* The child has executed or is dead: nothing reads its image any more. */
+static void drop_image(struct cm_serve_exec *e)
+{
+	free(e->memory[0]);
+	free(e->memory[1]);
+	e->memory[0] = e->memory[1] = NULL;
+	for (int i = 0; i < 3; i++) {
+		/* 0 to 2 are init's own */
+		if (e->image.stdio[i] > 2) {
+			int fd = e->image.stdio[i];
+
+			for (int j = i; j < 3; j++) {
+				if (e->image.stdio[j] == fd)
+					e->image.stdio[j] = -1;
+			}
+			cm_fd_close(&fd);
+		}
+	}
+	cm_fd_close(&e->join_fd);
+}
+
+static void started(struct cm_serve_exec *e)
+{
+	struct cm_rec rec = { .type = CM_REC_STARTED, .id = e->id };
+
+	rec.body.started.pid = e->pid;
+	cm_serve_send(e->serve, &rec, &e->pty_fd, e->pty_fd >= 0 ? 1 : 0);
+	cm_fd_close(&e->pty_fd);
+	if (e->phase == CM_PHASE_STARTING)
+		e->phase = CM_PHASE_RUNNING;
+}
+
+/*
+ * A child that shares our memory must be gone before its stack is used again. It may have been
+ * stopped by the agent, but nobody can hold up SIGKILL, so this wait is short.
+ */
+static void bury(struct cm_serve_exec *e)
+{
+	if (e->has_exited || e->pid <= 0)
+		return;
+	(void)kill(e->pid, SIGKILL);
+	while (waitpid(e->pid, &e->wait_status, 0) < 0 && errno == EINTR)
+		;
+	e->has_exited = true;
+}
+
+/* The report pipe: four bytes when it could not be executed, end of file when it was (or died). */
+void cm_serve_take_report(struct cm_serve_exec *e)
+{
+	uint32_t word = 0;
+	ssize_t n;
+
+	if (e->report_fd < 0)
+		return;
+	n = read(e->report_fd, &word, sizeof(word));
+	cm_loop_remove(&e->serve->loop, e->report_fd);
+	cm_fd_close(&e->report_fd);
+	drop_image(e);
+	if (n == (ssize_t)sizeof(word)) {
+		bury(e);
+		cm_serve_finish_not_executed(e, word);
+		return;
+	}
+	started(e);
+}
+
+static void on_report(struct cm_loop *loop, int fd, uint32_t events, void *data)
+{
+	struct cm_serve_exec *e = data;
+
+	(void)loop;
+	(void)fd;
+	(void)events;
+	cm_serve_take_report(e);
+}
+
+static void on_deadline(struct cm_loop *loop, int timer, void *data)
+{
+	struct cm_serve_exec *e = data;
+
+	(void)loop;
+	(void)timer;
+	e->timer = -1;
+	cm_serve_end_tree(e, CM_END_TIMEOUT, e->grace_ms);
+}
+
+/* stdin, stdout, stderr as the flags say, then the leaf's two. */
+static int take_fds(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *err)
+{
+	static const uint32_t bits[3] = { CM_EXECF_STDIN, CM_EXECF_STDOUT, CM_EXECF_STDERR };
+	unsigned int next = 0;
+	unsigned int want = 0;
+
+	for (int i = 0; i < 3; i++)
+		want += (e->flags & bits[i]) != 0;
+	want += (e->flags & CM_EXECF_LEAF) != 0 ? 2 : 0;
+	if (want != msg->n_fds)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "malformed request: descriptors");
+	for (int i = 0; i < 3; i++)
+		e->image.stdio[i] = (e->flags & bits[i]) != 0 ? cm_fd_take(&msg->fds[next++]) : i;
+	if ((e->flags & CM_EXECF_LEAF) != 0) {
+		e->join_fd = cm_fd_take(&msg->fds[next++]);
+		e->kill_fd = cm_fd_take(&msg->fds[next]);
+	}
+	return CM_OK;
+}
+
+static int make_mark(struct cm_serve_exec *e, struct cm_error *err)
+{
+	if (e->serve->plan->header->idmap != CM_IDMAP_SINGLE) {
+		e->mark.gid = CM_ID_MARK_FIRST + (gid_t)(e - e->serve->execs);
+		e->mark.uts_ino = 0;
+		return CM_OK;
+	}
+	/* init makes it and is in it until the next one: a child's own would not be readable
+	 * before it has executed, and its grandchildren can be free before that */
+	if (unshare(CLONE_NEWUTS) < 0)
+		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot mark the command");
+	e->mark.gid = 0;
+	e->mark.uts_ino = cm_tree_uts_of(getpid());
+	if (e->mark.uts_ino == 0)
+		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot read the command's mark");
+	return CM_OK;
+}
+
+static int open_terminal(struct cm_serve_exec *e, const struct cm_rec_exec *req,
+			 struct cm_error *err)
+{
+	int slave = -1;
+	int r = cm_pty_open(req->rows, req->cols, &e->pty_fd, &slave, err);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		e->image.stdio[i] = slave;
+	e->image.is_tty = true;
+	return CM_OK;
+}
+
+static void fill_image(struct cm_serve_exec *e, int report_fd)
+{
+	const struct cm_plan_header *h = e->serve->plan->header;
+	struct cm_exec_image *image = &e->image;
+	bool is_root = (h->flags & CM_PLANF_ROOT_USER) != 0;
+
+	image->leaf_join_fd = e->join_fd;
+	image->is_leaf_v2 = e->is_leaf_v2;
+	image->mark_gid = e->mark.gid;
+	image->has_ids = h->idmap != CM_IDMAP_SINGLE;
+	image->uid = is_root ? 0 : CM_ID_AGENT;
+	image->gid = is_root ? 0 : CM_ID_AGENT;
+	image->caps = cm_caps_of_exec(e->serve->plan);
+	image->seccomp = cm_seccomp_profile_get((enum cm_plan_seccomp)h->seccomp);
+	image->report_fd = report_fd;
+	image->stack = e->stack;
+	image->stack_size = STACK_SIZE;
+}
+
+static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *err)
+{
+	const struct cm_rec_exec req = msg->rec.body.exec;
+	int report[2];
+	int write_end;
+	int r = take_fds(e, msg, err);
+
+	if (r == CM_OK)
+		r = cm_image_parse(msg, &e->image, e->memory, err);
+	if (r == CM_OK && (req.flags & CM_EXECF_TTY) != 0)
+		r = open_terminal(e, &req, err);
+	if (r == CM_OK)
+		r = make_mark(e, err);
+	if (r < 0)
+		return r;
+	if (!e->stack)
+		e->stack = cm_malloc(STACK_SIZE);
+	if (!e->stack)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a stack");
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	e->report_fd = report[0];
+	write_end = report[1];
+	fill_image(e, write_end);
+	e->start_us = cm_clock_mono_us();
+	r = cm_exec_clone(&e->image, &e->pid, &e->pidfd);
+	cm_fd_close(&write_end);
+	if (r < 0)
+		return cm_error_set(err, r == -EAGAIN ? CM_E_LIMIT : CM_E_SYS, -r,
+				    "cannot start a process in the session");
+	r = cm_loop_add(&e->serve->loop, e->report_fd, EPOLLIN, on_report, e, err);
+	if (r == CM_OK && req.timeout_ms != 0) {
+		e->timer = cm_loop_timer_add(&e->serve->loop,
+					     cm_clock_mono_ms() + (int64_t)req.timeout_ms,
+					     on_deadline, e);
+		if (e->timer < 0)
+			r = cm_error_set(err, CM_E_LIMIT, 0, "too many timers in the session");
+	}
+	return r;
+}
+
+void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	uint32_t slot = msg->rec.body.exec.slot;
+	struct cm_serve_exec *e;
+	void *stack;
+
+	cm_serve_release_lingering(serve);
+	if (slot >= CM_MAX_EXECS || serve->execs[slot].phase != CM_PHASE_FREE) {
+		(void)cm_error_set(&err, CM_E_PROTOCOL, 0, "the slot is in use");
+		cm_serve_refuse(serve, msg->rec.id, &err);
+		return;
+	}
+	e = &serve->execs[slot];
+	stack = e->stack;
+	memset(e, 0, sizeof(*e));
+	e->serve = serve;
+	e->stack = stack;
+	e->phase = CM_PHASE_STARTING;
+	e->id = msg->rec.id;
+	e->flags = msg->rec.body.exec.flags;
+	e->grace_ms = msg->rec.body.exec.grace_ms;
+	e->is_leaf_v2 = serve->plan->header->cgroup == CM_CGROUP_V2;
+	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = e->timer = -1;
+	e->image.stdio[0] = e->image.stdio[1] = e->image.stdio[2] = -1;
+	if (start(e, msg, &err) == CM_OK)
+		return;
+	bury(e);
+	if (e->report_fd >= 0) {
+		cm_loop_remove(&serve->loop, e->report_fd);
+		cm_fd_close(&e->report_fd);
+	}
+	drop_image(e);
+	cm_fd_close(&e->pidfd);
+	cm_fd_close(&e->pty_fd);
+	cm_serve_refuse(serve, e->id, &err);
+	cm_serve_release_slot(e);
+}
