@@ -2,7 +2,7 @@
 /*
  * Shared between the files of init's service loop: serve.c (the loop and who may say what to it),
  * serve_start.c (a command until it has executed), serve_end.c (the end of commands and of their
- * trees), serve_report.c (what an end is told with).
+ * trees), serve_due.c (their time), serve_report.c (what an end is told with).
  */
 #ifndef CM_ISOLATION_KEEPER_SERVE_H
 #define CM_ISOLATION_KEEPER_SERVE_H
@@ -47,7 +47,8 @@ struct cm_serve_exec {
 	void *stack;
 	int64_t start_us;
 	uint64_t grace_ms;
-	int timer;
+	/* CLOCK_MONOTONIC; 0: never */
+	int64_t due_ms;
 	/* why it is ENDING: CM_END_TIMEOUT or CM_END_KILLED; 0 otherwise */
 	uint32_t end_kind;
 	bool has_exited;
@@ -60,6 +61,8 @@ struct cm_serve {
 	int sock;
 	int signal_fd;
 	struct cm_loop loop;
+	/* for the first exec that is due; -1: none is */
+	int timer;
 	struct cm_serve_exec execs[CM_MAX_EXECS];
 	/* attempts to reach the network that were told of with an end already */
 	uint64_t refused_before;
@@ -79,6 +82,8 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg);
 void cm_serve_take_report(struct cm_serve_exec *e);
 
 /* serve_end.c */
+/* Its time limit, or its grace while it is ENDING, is over. */
+void cm_serve_is_due(struct cm_serve_exec *e);
 /* TERM to its tree, KILL after the grace; at once without grace, and when it was told before. */
 void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms);
 /* Its main process has ended (e->wait_status). */
@@ -88,6 +93,11 @@ void cm_serve_finish_not_executed(struct cm_serve_exec *e, uint32_t word);
 void cm_serve_release_slot(struct cm_serve_exec *e);
 /* The slots whose marks nobody bears any more. */
 void cm_serve_release_lingering(struct cm_serve *serve);
+
+/* serve_due.c */
+#define CM_SERVE_NEVER UINT64_MAX
+/* cm_serve_is_due is called then, and not when it was set to before. */
+void cm_serve_due_after(struct cm_serve_exec *e, uint64_t ms);
 
 /* serve_report.c */
 void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end);

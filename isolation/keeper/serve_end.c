@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include "isolation/keeper/serve.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
@@ -54,8 +53,7 @@ void cm_serve_finish(struct cm_serve_exec *e)
 	bool ends_tree = e->phase == CM_PHASE_ENDING || (e->flags & CM_EXECF_KILL_TREE) != 0;
 
 	cm_serve_fill_end(e, &rec.body.end);
-	cm_loop_timer_cancel(&e->serve->loop, e->timer);
-	e->timer = -1;
+	cm_serve_due_after(e, CM_SERVE_NEVER);
 	cm_fd_close(&e->pidfd);
 	cm_fd_close(&e->pty_fd);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
@@ -81,24 +79,13 @@ void cm_serve_finish_not_executed(struct cm_serve_exec *e, uint32_t word)
 	rec.body.end.kind = CM_END_NOT_EXECUTED;
 	rec.body.end.status = (int32_t)(word & 0xffffU);
 	rec.body.end.detail = word >> 16;
-	cm_loop_timer_cancel(&e->serve->loop, e->timer);
-	e->timer = -1;
+	cm_serve_due_after(e, CM_SERVE_NEVER);
 	cm_fd_close(&e->pidfd);
 	cm_fd_close(&e->pty_fd);
 	cm_serve_send(e->serve, &rec, NULL, 0);
 	if ((e->flags & CM_EXECF_LAST) != 0)
 		cm_serve_die();
 	cm_serve_release_slot(e);
-}
-
-static void on_grace(struct cm_loop *loop, int timer, void *data)
-{
-	struct cm_serve_exec *e = data;
-
-	(void)loop;
-	(void)timer;
-	e->timer = -1;
-	kill_tree(e);
 }
 
 void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms)
@@ -110,8 +97,7 @@ void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms
 	}
 	e->phase = CM_PHASE_ENDING;
 	e->end_kind = kind;
-	cm_loop_timer_cancel(&e->serve->loop, e->timer);
-	e->timer = -1;
+	cm_serve_due_after(e, CM_SERVE_NEVER);
 	if (grace_ms == 0) {
 		kill_tree(e);
 		return;
@@ -119,8 +105,13 @@ void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms
 	(void)cm_tree_signal(&e->mark, SIGTERM);
 	/* a child that has not executed yet bears no readable mark */
 	(void)kill(e->pid, SIGTERM);
-	e->timer = cm_loop_timer_add(&e->serve->loop, cm_clock_mono_ms() + (int64_t)grace_ms,
-				     on_grace, e);
-	if (e->timer < 0)
+	cm_serve_due_after(e, grace_ms);
+}
+
+void cm_serve_is_due(struct cm_serve_exec *e)
+{
+	if (e->phase == CM_PHASE_ENDING)
 		kill_tree(e);
+	else
+		cm_serve_end_tree(e, CM_END_TIMEOUT, e->grace_ms);
 }

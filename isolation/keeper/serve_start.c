@@ -96,16 +96,6 @@ static void on_report(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	cm_serve_take_report(e);
 }
 
-static void on_deadline(struct cm_loop *loop, int timer, void *data)
-{
-	struct cm_serve_exec *e = data;
-
-	(void)loop;
-	(void)timer;
-	e->timer = -1;
-	cm_serve_end_tree(e, CM_END_TIMEOUT, e->grace_ms);
-}
-
 /* stdin, stdout, stderr as the flags say, then the leaf's two. */
 static int take_fds(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *err)
 {
@@ -209,13 +199,8 @@ static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *e
 		return cm_error_set(err, r == -EAGAIN ? CM_E_LIMIT : CM_E_SYS, -r,
 				    "cannot start a process in the session");
 	r = cm_loop_add(&e->serve->loop, e->report_fd, EPOLLIN, on_report, e, err);
-	if (r == CM_OK && req.timeout_ms != 0) {
-		e->timer = cm_loop_timer_add(&e->serve->loop,
-					     cm_clock_mono_ms() + (int64_t)req.timeout_ms,
-					     on_deadline, e);
-		if (e->timer < 0)
-			r = cm_error_set(err, CM_E_LIMIT, 0, "too many timers in the session");
-	}
+	if (r == CM_OK && req.timeout_ms != 0)
+		cm_serve_due_after(e, req.timeout_ms);
 	return r;
 }
 
@@ -242,7 +227,7 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 	e->flags = msg->rec.body.exec.flags;
 	e->grace_ms = msg->rec.body.exec.grace_ms;
 	e->is_leaf_v2 = serve->plan->header->cgroup == CM_CGROUP_V2;
-	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = e->timer = -1;
+	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = -1;
 	e->image.stdio[0] = e->image.stdio[1] = e->image.stdio[2] = -1;
 	if (start(e, msg, &err) == CM_OK)
 		return;

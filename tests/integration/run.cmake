@@ -24,3 +24,15 @@ cm_run_test(session 120 root plain)
 cm_run_test(repo 120 root plain)
 cm_run_test(refuse 120 root plain)
 cm_run_test(faults 300 root plain)
+
+if(TARGET casemate)
+	add_executable(keeper_client "${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client.c")
+	target_link_libraries(keeper_client PRIVATE cm_local)
+	foreach(who root plain)
+		add_test(NAME integration.run.keeper.${who} COMMAND bash
+			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-keeper.sh" $<TARGET_FILE_DIR:casemate> ${who}
+			$<TARGET_FILE:keeper_client>)
+		set_tests_properties(integration.run.keeper.${who} PROPERTIES LABELS integration
+			TIMEOUT 180)
+	endforeach()
+endif()

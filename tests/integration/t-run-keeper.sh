@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The keeper against clients that casemate itself is not.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[ -x "${3:-}" ] || bail 'the third argument is the client to test with'
+cp "$3" "$top/bin/keeper_client"
+
+# speak ID WHAT: to the keeper of the only session that listens
+speak() {
+	local dir=$work/runtime/casemate/s
+	[ "$uid" != 0 ] || dir=/run/casemate/s
+	last_args="(client) $*"
+	limit=40 timeout --foreground -k 5 60 "${as[@]}" "$top/bin/keeper_client" "$dir"/* "$@" \
+		>"$work/out" 2>"$work/err"
+	rc=$?
+}
+
+begin 'a hundred time limits'
+run run --session f -- true
+speak f limits
+expect_status 0 'are all kept'
+expect_stderr '' 'and none is refused'
+run rm --files f
+finish
+
+done_testing
