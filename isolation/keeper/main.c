@@ -33,6 +33,8 @@ struct arguments {
 	bool is_ahead;
 	bool has_own_network;
 	bool is_collect;
+	/* held until this process ends, and with it the jail whose root it keeps */
+	int skeleton_fd;
 };
 
 /*
@@ -76,13 +78,15 @@ static int prepare_process(struct cm_error *err)
 }
 
 /* The starter's first record. It may take its time: it is still looking at the host. */
-static int receive_plan(struct cm_keeper *k, int *ret_fd, struct cm_error *err)
+static int receive_plan(struct cm_keeper *k, int *ret_fd, int *ret_skeleton_fd,
+			struct cm_error *err)
 {
 	int r = cm_proto_recv(STARTER_FD, &k->msg);
 
-	if (r != 1 || k->msg.rec.type != CM_REC_PLAN || k->msg.n_fds != 1)
+	if (r != 1 || k->msg.rec.type != CM_REC_PLAN || (k->msg.n_fds != 1 && k->msg.n_fds != 2))
 		return cm_error_set(err, CM_E_PROTOCOL, r < 0 ? -r : 0, "no plan came");
 	*ret_fd = cm_fd_take(&k->msg.fds[0]);
+	*ret_skeleton_fd = cm_fd_take(&k->msg.fds[1]);
 	cm_msg_clear(&k->msg);
 	return cm_handover_map_plan(*ret_fd, &k->plan, err);
 }
@@ -128,7 +132,7 @@ static int detach(struct cm_error *err)
 	return CM_OK;
 }
 
-static int run(struct cm_keeper *k, const struct arguments *args, struct cm_error *err)
+static int run(struct cm_keeper *k, struct arguments *args, struct cm_error *err)
 {
 	CM_AUTO_FD int plan_fd = -1;
 	int r = prepare_process(err);
@@ -138,7 +142,7 @@ static int run(struct cm_keeper *k, const struct arguments *args, struct cm_erro
 	if (r == CM_OK && args->is_ahead)
 		r = cm_keeper_clone_ahead(k, args->has_own_network, err);
 	if (r == CM_OK)
-		r = receive_plan(k, &plan_fd, err);
+		r = receive_plan(k, &plan_fd, &args->skeleton_fd, err);
 	if (r < 0 || args->is_collect)
 		return r < 0 ? r : cm_cgroup_collect(&k->plan, err);
 	k->is_temporary = (k->plan.header->flags & CM_PLANF_TEMPORARY) != 0;
@@ -185,7 +189,7 @@ int main(int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_keeper *k = &keeper;
-	struct arguments args = { false, false };
+	struct arguments args = { .skeleton_fd = -1 };
 	int r;
 
 	k->starter = STARTER_FD;

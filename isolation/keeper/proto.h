@@ -23,8 +23,9 @@
 
 enum cm_rec_type {
 	/*
-	 * starter -> keeper: the plan, as a sealed memfd in the one descriptor. First record of the
-	 * socket that the keeper was started with, and only there.
+	 * starter -> keeper: the plan, as a sealed memfd. First record of the socket that the keeper
+	 * was started with, and only there. A second descriptor, if there is one, is the lock of the
+	 * plan's skeleton: kept open for the keeper's life.
 	 */
 	CM_REC_PLAN = 15,
 	/* client -> keeper: first record. body.hello; blob: the full session id */

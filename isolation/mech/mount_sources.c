@@ -110,15 +110,12 @@ static int find_parent(const char *source, struct parent *parent, const char **r
 	return parent->fd < 0 ? -errno : 0;
 }
 
-static int cannot_open(const struct cm_plan_op *op, const char *source, int error,
-		       struct cm_error *err)
+static int cannot_open(const char *source, int error, struct cm_error *err)
 {
-	if (error == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
-		return CM_OK;
 	return cm_error_set(err, CM_E_ISOLATION, error, "cannot open '%s'", source);
 }
 
-/* A detached clone; -1 in *ret_fd where an optional source is not there. */
+/* A detached clone. */
 static int open_source(const struct cm_plan_op *op, const char *source, struct parent *parent,
 		       int *ret_fd, struct cm_error *err)
 {
@@ -126,36 +123,16 @@ static int open_source(const struct cm_plan_op *op, const char *source, struct p
 	int r = find_parent(source, parent, &name);
 
 	if (r < 0)
-		return cannot_open(op, source, -r, err);
+		return cannot_open(source, -r, err);
 	/* recursive: a clone without the mounts below is refused where those are locked, and the
 	 * flags are then set on all of them */
 	*ret_fd = cm_sys_open_tree(parent->fd, name,
 				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW |
 					   AT_RECURSIVE);
 	if (*ret_fd < 0)
-		return cannot_open(op, source, errno, err);
+		return cannot_open(source, errno, err);
 	/* of what was cloned, and not of what its name leads to by now */
 	return check_identity(op, source, *ret_fd, err);
-}
-
-/* To be read, and not mounted. */
-static int open_copied(const struct cm_plan_op *op, const char *source, struct parent *parent,
-		       int *ret_fd, struct cm_error *err)
-{
-	const char *name = NULL;
-	struct stat st;
-	int r = find_parent(source, parent, &name);
-
-	if (r < 0)
-		return cannot_open(op, source, -r, err);
-	*ret_fd =
-		openat(parent->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (*ret_fd < 0)
-		return cannot_open(op, source, errno, err);
-	/* as root this is read with root's rights: only what everybody may read */
-	if (fstat(*ret_fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IROTH) == 0)
-		return cm_error_set(err, CM_E_ISOLATION, EACCES, "cannot copy '%s'", source);
-	return CM_OK;
 }
 
 /* One namespace for each owner seen; sessions have one or two. */
@@ -190,12 +167,11 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 		const char *source = cm_plan_str(plan, op->source);
 		bool is_mapped = (op->flags & CM_OPF_IDMAP) != 0;
 
-		if (op->kind == CM_OP_COPY)
-			r = open_copied(op, source, &parent, &sources->fd[i], err);
-		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT)
+		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT &&
+		    op->kind != CM_OP_ROOT && op->kind != CM_OP_MASK)
 			continue;
 		r = open_source(op, source, &parent, &sources->fd[i], err);
-		if (r < 0 || sources->fd[i] < 0)
+		if (r < 0)
 			continue;
 		if (is_mapped)
 			r = idmap_for(plan, op, &cache, err);

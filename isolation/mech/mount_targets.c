@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
@@ -27,10 +28,10 @@ void cm_targets_clear(struct cm_targets *t)
 	cm_fd_close(&t->parent_fd);
 }
 
-static bool is_own(const struct cm_targets *t, dev_t dev)
+static bool is_own(const struct cm_targets *t, uint64_t mount_id)
 {
 	for (size_t i = 0; i < t->n_own; i++) {
-		if (t->own[i] == dev)
+		if (t->own[i] == mount_id)
 			return true;
 	}
 	return false;
@@ -38,15 +39,13 @@ static bool is_own(const struct cm_targets *t, dev_t dev)
 
 int cm_targets_own(struct cm_targets *t, int fd, struct cm_error *err)
 {
-	struct stat st;
+	struct cm_statx st;
 
-	if (fstat(fd, &st) < 0)
-		return fail(err, "look at", "a file system of the jail");
-	if (is_own(t, st.st_dev))
-		return CM_OK;
+	if (cm_sys_statx_fd(fd, CM_STATX_MNT_ID, &st) < 0)
+		return fail(err, "look at", "a mount of the jail");
 	if (t->n_own == CM_TARGET_MAX_OWN)
-		return cm_error_set(err, CM_E_LIMIT, 0, "the plan has too many file systems");
-	t->own[t->n_own++] = st.st_dev;
+		return cm_error_set(err, CM_E_LIMIT, 0, "the plan has too many mounts of its own");
+	t->own[t->n_own++] = st.mnt_id;
 	return CM_OK;
 }
 
@@ -71,14 +70,18 @@ static void forget_parent(struct cm_targets *t)
 static int use_parent(struct cm_targets *t, int own_fd, const char *path, size_t len,
 		      struct cm_error *err)
 {
+	struct cm_statx st;
+
 	forget_parent(t);
-	if (fstat(own_fd, &t->parent_st) < 0) {
+	if (cm_sys_statx_fd(own_fd, CM_STATX_UID | CM_STATX_GID | CM_STATX_MNT_ID, &st) < 0) {
 		(void)fail(err, "look at", path);
 		cm_fd_close(&own_fd);
 		return CM_E_ISOLATION;
 	}
 	t->parent_fd = own_fd;
-	t->is_parent_own = is_own(t, t->parent_st.st_dev);
+	t->parent_uid = st.uid;
+	t->parent_gid = st.gid;
+	t->is_parent_own = is_own(t, st.mnt_id);
 	memcpy(t->parent_path, path, len);
 	t->parent_path[len] = '\0';
 	return CM_OK;
@@ -98,10 +101,9 @@ static int refuse_to_make(const char *path, struct cm_error *err)
 static int give_away(const struct cm_targets *t, const char *name, const char *path,
 		     struct cm_error *err)
 {
-	if (t->parent_st.st_uid == t->builder_uid)
+	if (t->parent_uid == t->builder_uid)
 		return CM_OK;
-	if (fchownat(t->parent_fd, name, t->parent_st.st_uid, t->parent_st.st_gid,
-		     AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchownat(t->parent_fd, name, t->parent_uid, t->parent_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(err, "give away", path);
 	return CM_OK;
 }

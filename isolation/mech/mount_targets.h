@@ -2,14 +2,15 @@
 /*
  * Where things are mounted: places below the new root, found and made without following a link.
  *
- * Missing directories are made only on file systems that are this jail's own (its tmpfs instances,
- * and host directories that the plan calls Casemate's): never in a user's tree.
+ * Missing directories are made only in mounts that are this jail's own (its tmpfs instances, and
+ * host directories that the plan calls Casemate's): never in a user's tree, also where that is on
+ * the same file system.
  */
 #ifndef CM_ISOLATION_MECH_MOUNT_TARGETS_H
 #define CM_ISOLATION_MECH_MOUNT_TARGETS_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "casemate/error.h"
@@ -22,12 +23,13 @@ struct cm_targets {
 	int root_fd;
 	/* who makes directories: as the file system records it */
 	uid_t builder_uid;
-	/* devices of file systems in which mount points may be made */
-	dev_t own[CM_TARGET_MAX_OWN];
+	/* ids of the mounts in which mount points may be made */
+	uint64_t own[CM_TARGET_MAX_OWN];
 	size_t n_own;
 	/* the directory used last: steps come in groups with one parent */
 	int parent_fd;
-	struct stat parent_st;
+	uid_t parent_uid;
+	gid_t parent_gid;
 	bool is_parent_own;
 	char parent_path[CM_TARGET_PATH_SIZE];
 };
@@ -40,7 +42,7 @@ struct cm_place {
 
 void cm_targets_init(struct cm_targets *t);
 void cm_targets_clear(struct cm_targets *t);
-/* Mount points may be made on the file system of fd. */
+/* Mount points may be made in the mount of fd. */
 int cm_targets_own(struct cm_targets *t, int fd, struct cm_error *err);
 /* Directory of an absolute path (made when absent) and the last name in it. */
 int cm_targets_place(struct cm_targets *t, const char *path, struct cm_place *ret,

@@ -2,11 +2,11 @@
 /*
  * The jail's tree.
  *
- * Theory of operation. The new root is a small tmpfs, attached over the old "/" so that it has a
+ * Theory of operation. The new root is a read-only bind of the plan's skeleton, where all mount
+ * points of the root file system are there already. It is attached over the old "/" so that it has a
  * place in the mount namespace without any host directory being needed; the process's own root
  * stays the host's until the pivot. Places are found by mount_targets.c, below the new root's
- * descriptor and without a link. What masks and overlays are made of has lost its place before the
- * agent sees the tree.
+ * descriptor and without a link.
  */
 #include "isolation/mech/mounts.h"
 
@@ -20,15 +20,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
-/* 8 MiB and 4096 names: directories, links and small files of the plan; nobody writes it later */
-#define ROOT_TMPFS_SIZE "8388608"
-#define ROOT_TMPFS_INODES "4096"
 /* more than agents open, and a fraction of the 3072 that all jails together have */
 #define PTYS_OPTION "max=256"
-/* a name that no plan uses, gone before the root becomes read-only */
-#define STAGING "/.casemate"
-/* a file that is copied is at most this large */
-#define COPY_MAX (64UL * 1024)
 
 struct builder {
 	const struct cm_plan *plan;
@@ -37,10 +30,6 @@ struct builder {
 	struct cm_targets targets;
 	/* /proc/sys of the procfs that was mounted, below whatever is mounted over it later */
 	int sysctl_fd;
-	/* empty and unreadable: what masks show */
-	int empty_file_fd;
-	int empty_dir_fd;
-	bool has_staging;
 };
 
 static int fail(struct builder *b, const char *what, const char *path)
@@ -113,8 +102,6 @@ static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *
 	struct cm_place place;
 	int r;
 
-	if (*source < 0)
-		return CM_OK;
 	if ((op->flags & CM_OPF_FILE) != 0)
 		r = cm_targets_file(&b->targets, path, &place, b->err);
 	else
@@ -128,63 +115,56 @@ static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *
 }
 
 /*
- * A small file system for what masks and overlays are made of. Of its own: a directory that is
- * removed while it is a layer or a mask cannot be listed any more.
+ * An overlay of source above nothing. One lower layer alone is refused by the kernel, so an empty
+ * one goes below it: of a file system of its own, since a directory that is removed while it is a
+ * layer cannot be listed any more. For as long as this takes, that file system stands at path.
+ * Relative names: the layers may hold ':' and ',' in theirs. The overlay holds mounts of its own on
+ * its layers.
  */
-static int make_staging(struct builder *b)
+static int make_overlay(struct builder *b, const struct cm_plan_op *op, int source,
+			const char *path, int *ret_fd)
 {
-	static const char *const options[] = { "size=65536", "nr_inodes=64", "mode=0700", NULL };
-	CM_AUTO_FD int fd = -1;
+	static const char *const bounds[] = { "size=4096", "nr_inodes=8", "mode=0700", NULL };
+	static const char *const layers[] = { "lowerdir=lower:empty", NULL };
+	CM_AUTO_FD int old_cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CM_AUTO_FD int staging = -1;
 	int r;
 
-	if (b->has_staging)
-		return CM_OK;
-	r = mount_fs_at(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, STAGING, &fd);
-	if (r == CM_OK)
-		r = cm_targets_own(&b->targets, fd, b->err);
-	b->has_staging = r == CM_OK;
+	if (old_cwd < 0)
+		return fail(b, "open the directory before", path);
+	r = mount_fs_at(b, "tmpfs", bounds, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path, &staging);
+	if (r < 0)
+		return r;
+	if (mkdirat(staging, "lower", 0700) < 0 || mkdirat(staging, "empty", 0700) < 0 ||
+	    cm_sys_move_mount(source, "", staging, "lower", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+	    fchdir(staging) < 0)
+		return fail(b, "make the layers for", path);
+	r = new_fs(b, "overlay", layers, attrs_of(op) | MOUNT_ATTR_RDONLY, path, ret_fd);
+	if (umount2(".", MNT_DETACH) < 0 && r == CM_OK)
+		r = fail(b, "let go of the layers of", path);
+	if (fchdir(old_cwd) < 0 && r == CM_OK)
+		r = fail(b, "leave the layers of", path);
 	return r;
 }
 
 /*
  * Behind an overlay that has the directory as its lower layer, connecting to a socket and opening
- * a FIFO reach no host process (hardening 9). One lower layer alone is refused by the kernel, so
- * an empty one goes below it. Relative names: the layers may hold ':' and ',' in theirs.
+ * a FIFO reach no host process (hardening 9).
  */
 static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const char *path,
 			  int *source)
 {
-	static const char *const options[] = { "lowerdir=lower:empty", NULL };
-	CM_AUTO_FD int staging_fd = -1;
-	CM_AUTO_FD int old_cwd = -1;
+	CM_AUTO_FD int overlay = -1;
 	struct cm_place place;
 	int r;
 
-	if (*source < 0)
-		return CM_OK;
 	if ((op->flags & CM_OPF_FILE) != 0)
 		return run_bind(b, op, path, source);
-	r = make_staging(b);
-	if (r == CM_OK)
-		r = cm_targets_dir(&b->targets, STAGING "/empty", &place, b->err);
-	if (r == CM_OK)
-		r = cm_targets_dir(&b->targets, STAGING "/lower", &place, b->err);
-	if (r == CM_OK)
-		r = cm_targets_attach(&b->targets, *source, &place, path, b->err);
+	r = make_overlay(b, op, *source, path, &overlay);
 	cm_fd_close(source);
-	if (r < 0)
-		return r;
-	staging_fd = cm_targets_open(&b->targets, STAGING, O_DIRECTORY);
-	old_cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (old_cwd < 0 || staging_fd < 0 || fchdir(staging_fd) < 0)
-		return fail(b, "enter", STAGING);
-	r = mount_fs_at(b, "overlay", options, attrs_of(op) | MOUNT_ATTR_RDONLY, path, NULL);
-	/* the overlay holds a mount of its own on the layer */
-	if (r == CM_OK && umount2("lower", MNT_DETACH) < 0)
-		r = fail(b, "let go of the layer of", path);
-	if (fchdir(old_cwd) < 0 && r == CM_OK)
-		r = fail(b, "leave", STAGING);
-	return r;
+	if (r == CM_OK)
+		r = cm_targets_dir(&b->targets, path, &place, b->err);
+	return r < 0 ? r : cm_targets_attach(&b->targets, overlay, &place, path, b->err);
 }
 
 static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char *path)
@@ -311,33 +291,6 @@ static int run_file(struct builder *b, const struct cm_plan_op *op, const char *
 	return CM_OK;
 }
 
-/* A small host file by its content: a third of what a mount costs, and nothing to take down. */
-static int run_copy(struct builder *b, const char *path, const int *source)
-{
-	static char content[COPY_MAX];
-	CM_AUTO_FD int fd = -1;
-	ssize_t n;
-	int r;
-
-	if (*source < 0)
-		return CM_OK;
-	do
-		n = read(*source, content, sizeof(content));
-	while (n < 0 && errno == EINTR);
-	if (n < 0 || n == (ssize_t)sizeof(content)) {
-		errno = n < 0 ? errno : EFBIG;
-		return fail(b, "copy", path);
-	}
-	r = make_file(b, path, &fd);
-	if (r == CM_OK)
-		r = cm_write_all(fd, content, (size_t)n);
-	if (r < 0 && b->err && b->err->code == 0) {
-		errno = -r;
-		return fail(b, "write", path);
-	}
-	return r;
-}
-
 static int run_symlink(struct builder *b, const struct cm_plan_op *op, const char *path)
 {
 	const char *text = cm_plan_str(b->plan, op->source);
@@ -351,31 +304,6 @@ static int run_symlink(struct builder *b, const struct cm_plan_op *op, const cha
 	if (errno != EEXIST || unlinkat(place.parent_fd, place.name, 0) < 0 ||
 	    symlinkat(text, place.parent_fd, place.name) < 0)
 		return fail(b, "make the link", path);
-	return CM_OK;
-}
-
-/* What masks show, made once: clones of these are attached over what is covered. */
-static int make_empties(struct builder *b)
-{
-	struct cm_place place;
-	int file;
-	int r = make_staging(b);
-
-	if (r == CM_OK)
-		r = cm_targets_place(&b->targets, STAGING "/f", &place, b->err);
-	if (r < 0)
-		return r;
-	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): no failed call leaves errno 0 */
-	if (mkdirat(place.parent_fd, "d", 0) < 0)
-		return fail(b, "make", STAGING "/d");
-	file = openat(place.parent_fd, "f", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
-	if (file < 0)
-		return fail(b, "make", STAGING "/f");
-	cm_fd_close(&file);
-	b->empty_file_fd = openat(place.parent_fd, "f", O_PATH | O_CLOEXEC);
-	b->empty_dir_fd = openat(place.parent_fd, "d", O_PATH | O_CLOEXEC);
-	if (b->empty_file_fd < 0 || b->empty_dir_fd < 0)
-		return fail(b, "open", STAGING);
 	return CM_OK;
 }
 
@@ -396,22 +324,18 @@ static int bind_fd(struct builder *b, int from_fd, bool is_read_only, const char
 	return r < 0 ? r : cm_targets_attach(&b->targets, fd, &place, path, b->err);
 }
 
-static int run_mask(struct builder *b, const char *path)
+static int run_mask(struct builder *b, const char *path, int source)
 {
-	CM_AUTO_FD int fd = cm_targets_open(&b->targets, path, 0);
-	struct stat st;
-	int r;
+	struct cm_place place;
+	int r = cm_targets_place(&b->targets, path, &place, b->err);
 
-	if (fd < 0)
-		return errno == ENOENT ? CM_OK : fail(b, "open", path);
-	if (fstat(fd, &st) < 0)
-		return fail(b, "look at", path);
-	if (b->empty_file_fd < 0) {
-		r = make_empties(b);
-		if (r < 0)
-			return r;
-	}
-	return bind_fd(b, S_ISDIR(st.st_mode) ? b->empty_dir_fd : b->empty_file_fd, true, path);
+	if (r < 0)
+		return r;
+	/* this jail's procfs may lack what the host's has */
+	if (faccessat(place.parent_fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno == ENOENT)
+		return CM_OK;
+	return cm_targets_attach(&b->targets, source, &place, path, b->err);
 }
 
 static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const char *path)
@@ -419,11 +343,8 @@ static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const
 	CM_AUTO_FD int fd = cm_targets_open(&b->targets, path, 0);
 	bool is_read_only = op->kind == CM_OP_READ_ONLY || (op->flags & CM_OPF_READ_ONLY) != 0;
 
-	if (fd < 0) {
-		if (errno == ENOENT && (op->flags & CM_OPF_OPTIONAL) != 0)
-			return CM_OK;
+	if (fd < 0)
 		return fail(b, "open", path);
-	}
 	return bind_fd(b, fd, is_read_only, path);
 }
 
@@ -469,21 +390,21 @@ static int run_op(struct builder *b, uint32_t i)
 		return run_dir(b, op, target);
 	case CM_OP_FILE:
 		return run_file(b, op, target);
-	case CM_OP_COPY:
-		return run_copy(b, target, source);
 	case CM_OP_SYMLINK:
 		return run_symlink(b, op, target);
 	case CM_OP_MASK:
-		return run_mask(b, target);
+		return run_mask(b, target, *source);
 	case CM_OP_READ_ONLY:
 	case CM_OP_PIN:
 		return run_over_itself(b, op, target);
 	case CM_OP_SYSCTL:
 		return run_sysctl(b, op, target);
+	case CM_OP_ROOT:
+	case CM_OP_COPY:
 	case CM_OP_COUNT_:
 		break;
 	}
-	return cm_error_set(b->err, CM_E_BUG, 0, "unknown step in a checked plan");
+	return cm_error_set(b->err, CM_E_BUG, 0, "a step that init does not carry out");
 }
 
 /* Sysctls, or everything else; a step that may fail is left out when it does. */
@@ -493,7 +414,8 @@ static int run_ops(struct builder *b, bool sysctls)
 	struct cm_error *err = b->err;
 	int r = CM_OK;
 
-	for (uint32_t i = 0; i < b->plan->header->n_ops && r == CM_OK; i++) {
+	/* the first one is the root */
+	for (uint32_t i = 1; i < b->plan->header->n_ops && r == CM_OK; i++) {
 		const struct cm_plan_op *op = &b->plan->ops[i];
 		/* of a bind it is the map that may fail, and that was tried with its source */
 		bool may_fail = (op->flags & CM_OPF_TRY) != 0 && op->kind != CM_OP_BIND &&
@@ -512,23 +434,17 @@ static int run_ops(struct builder *b, bool sysctls)
 
 static int make_root(struct builder *b)
 {
-	static const char *const options[] = { "size=" ROOT_TMPFS_SIZE,
-					       "nr_inodes=" ROOT_TMPFS_INODES, "mode=0755", NULL };
-	int r;
-
-	r = new_fs(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "/",
-		   &b->targets.root_fd);
-	if (r < 0)
-		return r;
+	if (b->plan->header->n_ops == 0 || b->plan->ops[0].kind != CM_OP_ROOT ||
+	    b->sources->fd[0] < 0)
+		return cm_error_set(b->err, CM_E_BUG, 0, "the plan has no root");
+	b->targets.root_fd = cm_fd_take(&b->sources->fd[0]);
 	if (cm_sys_move_mount(b->targets.root_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return fail(b, "attach the new root at", "/");
-	return cm_targets_own(&b->targets, b->targets.root_fd, b->err);
+	return CM_OK;
 }
 
 static int pivot(struct builder *b)
 {
-	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
-
 	if (fchdir(b->targets.root_fd) < 0)
 		return fail(b, "enter", "the new root");
 	if (cm_sys_pivot_root(".", ".") < 0)
@@ -538,20 +454,6 @@ static int pivot(struct builder *b)
 		return fail(b, "detach", "the host's root");
 	if (chdir("/") < 0)
 		return fail(b, "enter", "/");
-	if (cm_sys_mount_setattr(AT_FDCWD, "/", 0, &read_only) < 0)
-		return fail(b, "make read-only", "/");
-	return CM_OK;
-}
-
-/* What lives on in masks and layers keeps the file system; its place goes. */
-static int remove_staging(struct builder *b)
-{
-	if (!b->has_staging)
-		return CM_OK;
-	if (fchdir(b->targets.root_fd) < 0 ||
-	    umount2(&STAGING[1], MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ||
-	    unlinkat(b->targets.root_fd, &STAGING[1], AT_REMOVEDIR) < 0)
-		return fail(b, "remove", STAGING);
 	return CM_OK;
 }
 
@@ -563,24 +465,17 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		.sources = sources,
 		.err = err,
 		.sysctl_fd = -1,
-		.empty_file_fd = -1,
-		.empty_dir_fd = -1,
 	};
 	int r;
 
 	cm_targets_init(&b.targets);
 	r = make_root(&b);
-
 	r = r == CM_OK ? run_ops(&b, false) : r;
 	/* last: a limit of no mount namespaces holds for the detached mounts above, too */
 	r = r == CM_OK ? run_ops(&b, true) : r;
 	if (r == CM_OK)
-		r = remove_staging(&b);
-	if (r == CM_OK)
 		r = pivot(&b);
 	cm_targets_clear(&b.targets);
 	cm_fd_close(&b.sysctl_fd);
-	cm_fd_close(&b.empty_file_fd);
-	cm_fd_close(&b.empty_dir_fd);
 	return r;
 }

@@ -6,7 +6,8 @@
  * mounts. As root the keeper does that, since the jail's own root has no rights on the host's
  * directories; as an ordinary user init does it, in its mount namespace. Targets are made and
  * found below the new root's descriptor, again without links, so nothing that is mounted can
- * redirect what comes after it. Nothing is ever made in a host directory that is not Casemate's.
+ * redirect what comes after it. Nothing is ever made in a host directory that is not Casemate's,
+ * and nothing in the skeleton that is the root: other sessions have it, too.
  */
 #ifndef CM_ISOLATION_MECH_MOUNTS_H
 #define CM_ISOLATION_MECH_MOUNTS_H
@@ -28,7 +29,7 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 /*
  * In init, inside its own user and mount namespaces, with all capabilities there and mount
  * propagation cut: build the tree, make it the root and let go of the host's. Afterwards the working
- * directory is the new "/", and the root itself is read-only.
+ * directory is the new "/".
  */
 int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources,
 		    struct cm_error *err);

@@ -150,9 +150,18 @@ static void set_header(struct cm_build *build)
 		h->state_dir = cm_plan_builder_str(build->b, req->state_dir);
 }
 
+static void build_root(struct cm_build *build)
+{
+	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_ROOT);
+
+	op->target = cm_plan_builder_str(build->b, "/");
+	op->flags = CM_OPF_READ_ONLY;
+}
+
 /* What is below something stands after it; the home can be below anything but the work. */
 static int add_steps(struct cm_build *build, struct cm_error *err)
 {
+	build_root(build);
 	cm_build_system(build);
 	/* early: its parameters are written before /proc/sys is made read-only */
 	cm_build_proc(build);

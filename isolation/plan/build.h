@@ -39,6 +39,7 @@ struct cm_node {
 	mode_t mode;
 	/* of a file, in bytes */
 	uint64_t size;
+	uint64_t ctime_ns;
 };
 
 struct cm_nodes {

@@ -25,7 +25,11 @@ static void copy(struct cm_build *build, const struct cm_node *node, const char 
 
 	op->source = cm_plan_builder_str(build->b, node->path);
 	op->target = cm_plan_builder_str(build->b, target);
-	op->flags = CM_OPF_OPTIONAL;
+	op->mode = 0644;
+	op->expect_dev = node->dev;
+	op->expect_ino = node->ino;
+	op->expect_ctime_ns = node->ctime_ns;
+	op->size_bytes = node->size;
 }
 
 static void build_listed(struct cm_build *build)

@@ -203,7 +203,8 @@ static uint64_t hash(const char *s, uint64_t seed)
 
 static void build_machine(struct cm_build *build)
 {
-	const char *id = build->req->session_id;
+	/* what has no name shares one, and with it its skeleton */
+	const char *id = build->req->is_temporary ? "" : build->req->session_id;
 	char hostname[65];
 	char text[80];
 

@@ -91,6 +91,8 @@ void cm_build_proc(struct cm_build *build)
 		op = cm_plan_builder_op(build->b, row->is_mask ? CM_OP_MASK : CM_OP_READ_ONLY);
 		op->target = cm_plan_builder_str(build->b, node->path);
 		op->flags = node->type == CM_NODE_DIR ? 0 : CM_OPF_FILE;
+		if (row->is_mask)
+			op->flags |= CM_OPF_READ_ONLY | CM_OPF_NOEXEC;
 	}
 }
 

@@ -54,11 +54,8 @@ struct cm_plan_op *cm_plan_builder_op(struct cm_plan_builder *b, enum cm_plan_op
 	return op;
 }
 
-int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct cm_error *err)
+int cm_plan_builder_status(const struct cm_plan_builder *b, struct cm_error *err)
 {
-	size_t start = out->len;
-	struct cm_plan plan;
-
 	if (b->has_overflowed)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the plan needs more than %u steps",
 				    CM_PLAN_MAX_OPS);
@@ -67,6 +64,17 @@ int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct
 	if (cm_buf_status(&b->strings) != CM_OK)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the plan's texts are larger than %u bytes",
 				    CM_PLAN_MAX_STRINGS);
+	return CM_OK;
+}
+
+int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct cm_error *err)
+{
+	size_t start = out->len;
+	struct cm_plan plan;
+	int r = cm_plan_builder_status(b, err);
+
+	if (r < 0)
+		return r;
 	b->header.strings_len = (uint32_t)b->strings.len;
 	b->header.size = (uint32_t)(sizeof(b->header) + b->header.n_ops * sizeof(b->ops[0]) +
 				    b->strings.len);
@@ -129,6 +137,16 @@ static bool relative_ok(const char *path)
 	return i < 128;
 }
 
+/* A root and masks without a source are of a plan that is only to be printed. */
+static bool source_ok(const struct cm_plan_op *op, const char *source)
+{
+	if (op->kind == CM_OP_ROOT || op->kind == CM_OP_MASK)
+		return *source == '\0' || path_ok(source);
+	if (op->kind == CM_OP_BIND || op->kind == CM_OP_BIND_INERT || op->kind == CM_OP_COPY)
+		return path_ok(source);
+	return true;
+}
+
 static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 		    const char *strings, struct cm_error *err)
 {
@@ -155,10 +173,12 @@ static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 			return malformed(err, "bad sysctl name");
 		return CM_OK;
 	}
-	if (!path_ok(target) || target[1] == '\0')
+	if (!path_ok(target) || (target[1] == '\0') != (op->kind == CM_OP_ROOT))
 		return malformed(err, "target is not a clean absolute path");
-	if ((op->kind == CM_OP_BIND || op->kind == CM_OP_BIND_INERT || op->kind == CM_OP_COPY) &&
-	    !path_ok(source))
+	/* the root is shared with other sessions */
+	if (op->kind == CM_OP_ROOT && (op->flags & CM_OPF_READ_ONLY) == 0)
+		return malformed(err, "a root that can be written");
+	if (!source_ok(op, source))
 		return malformed(err, "source is not a clean absolute path");
 	if (op->kind == CM_OP_CGROUPFS && *source != '\0' && !relative_ok(source))
 		return malformed(err, "bad controller name");

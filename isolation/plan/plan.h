@@ -55,7 +55,7 @@ enum cm_plan_op_kind {
 	CM_OP_FILE,
 	/* symbolic link `target` -> `source` */
 	CM_OP_SYMLINK,
-	/* cover a file or directory of procfs with something empty and unreadable */
+	/* cover a file or directory of procfs with `source`, which is empty and unreadable */
 	CM_OP_MASK,
 	/* make the mounted or plain directory `target` read-only, by a bind on itself */
 	CM_OP_READ_ONLY,
@@ -63,14 +63,17 @@ enum cm_plan_op_kind {
 	CM_OP_SYSCTL,
 	/* bind `target` (already inside) on itself so that it cannot be renamed or replaced */
 	CM_OP_PIN,
-	/* a new read-only file with the content of the small host file `source` */
+	/* a file with the content of the small host file `source`: only in a skeleton */
 	CM_OP_COPY,
+	/* first step, and the only one whose target is "/": the directory `source` becomes the
+	 * root (skeleton.h) */
+	CM_OP_ROOT,
 	CM_OP_COUNT_,
 };
 
 /* cm_plan_op.flags */
 #define CM_OPF_READ_ONLY (1U << 0)
-/* skip when the source or target does not exist */
+/* DIR, FILE of a skeleton: a mount point, which may be there already */
 #define CM_OPF_OPTIONAL (1U << 1)
 /* submounts too; BIND always does (a bind without them fails on mounts that another namespace
  * locked), so this only says what was meant */
@@ -106,9 +109,12 @@ struct cm_plan_op {
 	/* IDMAP: host ids shown as the agent's */
 	uint32_t owner_uid;
 	uint32_t owner_gid;
-	/* BIND: what the planner looked at; another object there now stops the start (0: any) */
+	/* BIND, COPY: what the planner looked at; another object there now stops the start
+	 * (0: any) */
 	uint64_t expect_dev;
 	uint64_t expect_ino;
+	/* COPY: the source's ctime in ns: whatever is done to a file changes it */
+	uint64_t expect_ctime_ns;
 };
 
 enum cm_plan_idmap {
@@ -234,6 +240,8 @@ uint32_t cm_plan_builder_str(struct cm_plan_builder *b, const char *s);
 uint32_t cm_plan_builder_blob(struct cm_plan_builder *b, const void *data, size_t len);
 /* A new zeroed op of a kind; never NULL: on overflow a scratch one, and finish fails. */
 struct cm_plan_op *cm_plan_builder_op(struct cm_plan_builder *b, enum cm_plan_op_kind kind);
+/* CM_OK, or the failed append that the builder kept in mind. */
+int cm_plan_builder_status(const struct cm_plan_builder *b, struct cm_error *err);
 /* Appends the flat form to out and checks it. */
 int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct cm_error *err);
 

@@ -15,7 +15,7 @@ static const char *const op_names[] = {
 	[CM_OP_FILE] = "file",	       [CM_OP_SYMLINK] = "symlink",
 	[CM_OP_MASK] = "mask",	       [CM_OP_READ_ONLY] = "read-only",
 	[CM_OP_SYSCTL] = "sysctl",     [CM_OP_PIN] = "pin",
-	[CM_OP_COPY] = "copy",
+	[CM_OP_COPY] = "copy",	       [CM_OP_ROOT] = "root",
 };
 _Static_assert(CM_ARRAY_SIZE(op_names) == CM_OP_COUNT_, "a name for every step");
 

@@ -20,6 +20,7 @@ void cm_jail_init(struct cm_jail *jail)
 {
 	memset(jail, 0, sizeof(*jail));
 	jail->sock = -1;
+	jail->skeleton.lock_fd = -1;
 }
 
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)
@@ -56,11 +57,12 @@ int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct
 {
 	CM_AUTO_FD int fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
 	struct cm_rec rec = { .type = CM_REC_PLAN };
+	int fds[2] = { fd, jail->skeleton.lock_fd };
 	int r;
 
 	if (fd < 0)
 		return cm_error_set(err, CM_E_SYS, -fd, "cannot seal the plan");
-	r = cm_proto_send(jail->sock, &rec, NULL, &fd, 1);
+	r = cm_proto_send(jail->sock, &rec, NULL, fds, fds[1] >= 0 ? 2 : 1);
 	/* it ended already: what it has to say is in the socket */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return went_away(-r, err);
@@ -280,5 +282,6 @@ bool cm_jail_close(struct cm_jail *jail)
 			;
 		jail->spawned = 0;
 	}
+	cm_store_skeleton_close(&jail->skeleton);
 	return !WIFSIGNALED(jail->wait_status);
 }

@@ -15,6 +15,7 @@
 #include "casemate/error.h"
 #include "isolation/keeper/proto.h"
 #include "runtime/base/buf.h"
+#include "runtime/store/store.h"
 
 struct cm_jail {
 	/* to the keeper; -1: not connected */
@@ -29,6 +30,8 @@ struct cm_jail {
 	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */
 	struct cm_rec_up up;
 	uint64_t last_id;
+	/* the skeleton that the plan's root is of; its dir is NULL without one. Owned. */
+	struct cm_store_skeleton skeleton;
 };
 
 void cm_jail_init(struct cm_jail *jail);
@@ -50,7 +53,7 @@ struct cm_jail_start {
 	bool is_collect;
 };
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
-/* Send the plan (flat form, checked). Commands may be sent at once, before the jail is up. */
+/* Send the plan (flat form, checked), and the lock of its skeleton. Commands may be sent at once, before the jail is up. */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens, and when who did
  * ended before it answered: nothing was asked of it yet. */

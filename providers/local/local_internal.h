@@ -3,6 +3,7 @@
 #ifndef CM_PROVIDERS_LOCAL_LOCAL_INTERNAL_H
 #define CM_PROVIDERS_LOCAL_LOCAL_INTERNAL_H
 
+#include "isolation/plan/skeleton.h"
 #include "providers/local/local.h"
 
 void cm_local_note(struct cm_local *l, const char *text);
@@ -36,6 +37,12 @@ char *cm_local_settings(const struct cm_spec *spec);
 /* Refuse options that contradict the session, then take its settings over into the spec. */
 int cm_local_adopt(struct cm_local *l, struct cm_error *err);
 
+/*
+ * skeleton.c: take the skeleton out of the plan that is being built, find or make it on this host,
+ * and name it in the plan; l->jail holds it then.
+ */
+int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_error *err);
+
 /* plan.c */
 struct cm_local_plan {
 	/* added to the planner's steps: host path mounted at target (a file: read-only) */
@@ -45,7 +52,8 @@ struct cm_local_plan {
 };
 /*
  * Facts and plan for spec with the workspace in l->workspace (filled here from dir); the flat form
- * goes to out. is_temporary: the jail ends with its client.
+ * goes to out. is_temporary: the jail ends with its client. out may be NULL: for a jail that runs
+ * already only the facts and the environment are wanted.
  */
 int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const char *dir,
 		       bool is_temporary, const struct cm_local_plan *extra, struct cm_buf *out,

@@ -134,6 +134,37 @@ static void tell_notes(struct cm_local *l)
 		cm_local_note(l, line);
 }
 
+/* What people may look at: with all that the skeleton has. */
+static int print_plan(struct cm_local *l, struct cm_plan_builder *b, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf flat = { 0 };
+	struct cm_plan plan;
+	int r;
+
+	cm_buf_init(&flat, 16UL * 1024 * 1024);
+	r = cm_plan_builder_finish(b, &flat, err);
+	if (r == CM_OK)
+		r = cm_plan_check(flat.data, flat.len, &plan, err);
+	if (r == CM_OK) {
+		cm_buf_clear(&l->plan_text);
+		cm_plan_print(&plan, &l->plan_text);
+	}
+	return r;
+}
+
+static int finish(struct cm_local *l, struct cm_plan_builder *b, const struct cm_local_plan *extra,
+		  bool is_temporary, struct cm_buf *out, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	add_extra(b, extra);
+	if (!is_temporary)
+		r = print_plan(l, b, err);
+	if (r == CM_OK)
+		r = cm_local_skeleton(l, b, err);
+	return r < 0 ? r : cm_plan_builder_finish(b, out, err);
+}
+
 int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const char *dir,
 		       bool is_temporary, const struct cm_local_plan *extra, struct cm_buf *out,
 		       struct cm_error *err)
@@ -144,7 +175,6 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 	CM_AUTO_FREE char *tmp = NULL;
 	struct facts facts = { 0 };
 	struct cm_plan_request req;
-	struct cm_plan plan;
 	int r;
 
 	if (!b)
@@ -156,10 +186,8 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 		fill_request(l, spec, &facts, is_temporary, &req, &home, &tmp);
 		cm_plan_builder_init(b);
 		r = cm_plan_build(&req, b, &l->summary, err);
-		if (r == CM_OK) {
-			add_extra(b, extra);
-			r = cm_plan_builder_finish(b, out, err);
-		}
+		if (r == CM_OK && out)
+			r = finish(l, b, extra, is_temporary, out, err);
 		cm_plan_builder_clear(b);
 	}
 	if (r == CM_OK) {
@@ -168,11 +196,6 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 	}
 	if (r == CM_OK)
 		tell_notes(l);
-	if (r == CM_OK && !is_temporary &&
-	    cm_plan_check(out->data, out->len, &plan, NULL) == CM_OK) {
-		cm_buf_clear(&l->plan_text);
-		cm_plan_print(&plan, &l->plan_text);
-	}
 	clear_facts(&facts);
 	return r;
 }

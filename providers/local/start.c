@@ -53,13 +53,11 @@ static int make_marker_dir(const struct cm_local *l, const char *path, struct cm
 
 static int connect_running(struct cm_local *l, struct cm_error *err)
 {
-	CM_AUTO_BUF struct cm_buf unused = { 0 };
 	int64_t deadline = cm_clock_mono_ms() + CONNECT_WAIT_MS;
 	int r;
 
 	/* facts and environment as a start would have them; the plan is the running jail's */
-	cm_buf_init(&unused, 16UL * 1024 * 1024);
-	r = cm_local_plan_make(l, &l->spec, work_dir(l), false, NULL, &unused, err);
+	r = cm_local_plan_make(l, &l->spec, work_dir(l), false, NULL, NULL, err);
 	if (r < 0)
 		return r;
 	return cm_jail_connect(&l->jail, l->session.socket_path, l->session.record.id, deadline,

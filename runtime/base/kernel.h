@@ -95,6 +95,38 @@ static inline int cm_sys_renameat2(int from_dirfd, const char *from, int to_dirf
 	return (int)syscall(SYS_renameat2, from_dirfd, from, to_dirfd, to, flags);
 }
 
+/* statx(2): what is used here of include/uapi/linux/stat.h; musl 1.2.3 has no declaration. */
+#define CM_STATX_UID 0x0008U
+#define CM_STATX_GID 0x0010U
+/* Linux 5.8 */
+#define CM_STATX_MNT_ID 0x1000U
+
+struct cm_statx {
+	uint32_t mask;
+	uint32_t blksize;
+	uint64_t attributes;
+	uint32_t nlink;
+	uint32_t uid;
+	uint32_t gid;
+	uint16_t mode;
+	uint16_t reserved0_;
+	uint64_t ino;
+	uint64_t size;
+	uint64_t blocks;
+	uint64_t attributes_mask;
+	uint64_t times[8];
+	uint32_t devices[4];
+	uint64_t mnt_id;
+	uint64_t reserved_[13];
+};
+_Static_assert(sizeof(struct cm_statx) == 256, "struct statx has 256 bytes");
+
+/* Of an open file. */
+static inline int cm_sys_statx_fd(int fd, unsigned int mask, struct cm_statx *ret)
+{
+	return (int)syscall(SYS_statx, fd, "", AT_EMPTY_PATH, mask, ret);
+}
+
 static inline int cm_sys_open_tree(int dirfd, const char *path, unsigned int flags)
 {
 	return (int)syscall(SYS_open_tree, dirfd, path, flags);

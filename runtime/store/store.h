@@ -13,6 +13,7 @@
  *	<runtime>/s/<16 hex>               the keeper's socket
  *	<runtime>/tmp/<id>/                the state directory of a temporary session: only lock, and
  *	                                   what its user puts there; home and /tmp are its jail's
+ *	<runtime>/skeletons/<name>/        root file systems without what is mounted in them, shared
  *	<root>/<id>/                       session directory: the user's work
  *
  * state: /var/lib/casemate as root, else $XDG_STATE_HOME/casemate; runtime: /run/casemate, else
@@ -209,6 +210,20 @@ int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *re
 
 /* Ids of all sessions, sorted; temporary ones too. */
 int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
+/* A directory that is filled once and then shared by all who ask for it by the same key. */
+struct cm_store_skeleton {
+	/* real path, owned; nothing in it changes while lock_fd is open, here or in a process that
+	 * it was passed to */
+	char *dir;
+	int lock_fd;
+};
+/* Make the contents below dir_fd, an empty directory (but for a file of the store's). */
+typedef int cm_store_fill_fn(int dir_fd, void *data, struct cm_error *err);
+/* Found, or made by fill. key: up to some kilobytes, compared as a whole. */
+int cm_store_skeleton_open(struct cm_store *store, const struct cm_buf *key, cm_store_fill_fn *fill,
+			   void *data, struct cm_store_skeleton *ret, struct cm_error *err);
+void cm_store_skeleton_close(struct cm_store_skeleton *skeleton);
+
 /*
  * Remove what dead temporary sessions left: state directories whose owner's lock is free. At most
  * a few directory reads; called at each start. remove_group is called with the directory of each

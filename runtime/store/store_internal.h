@@ -17,6 +17,7 @@
 /* below the runtime directory */
 #define CM_STORE_TMP "tmp"
 #define CM_STORE_SOCKETS "s"
+#define CM_STORE_SKELETONS "skeletons"
 /* below a session's state directory */
 #define CM_STORE_LOCK "lock"
 #define CM_STORE_STATE "state.json"

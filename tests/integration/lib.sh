@@ -276,8 +276,8 @@ list_files() { # what a block may change: its own directories, and the machine's
 	find "${dirs[@]}" -printf '%p %y %m %U:%G %l\n' 2>/dev/null | sort
 }
 
-# The directories that every session shares, once made, stay.
-skeleton='^([^ ]*/casemate|/(run|var/lib)/casemate)(/(ids|new|sessions|tmp|s|run|run/(ids|tmp|s)))? d 700 |/home/\.mastracode(/web(/sandboxes)?)? d 7[05][05] |/home/\.(local|local/state|cache)(/casemate)? d 7[05][05] '
+# The directories that every session shares, once made, stay; so do complete skeletons.
+lasting='^([^ ]*/casemate|/(run|var/lib)/casemate)(/(ids|new|sessions|tmp|s|run|run/(ids|tmp|s|skeletons)|skeletons))? d 700 |/skeletons/[0-9a-f]{16}-[0-9]+[^ ]* |/home/\.mastracode(/web(/sandboxes)?)? d 7[05][05] |/home/\.(local|local/state|cache)(/casemate)? d 7[05][05] '
 
 begin() { # NAME
 	block=$1
@@ -321,8 +321,8 @@ left_groups() {
 }
 
 left_files() {
-	comm -13 <(echo "$files_before") <(list_files) | grep -vE "$skeleton" | grep -vE "$allowed"
-	comm -23 <(echo "$files_before") <(list_files) | grep -vE "$allowed" | sed 's/$/ (gone)/'
+	comm -13 <(echo "$files_before") <(list_files) | grep -vE "$lasting" | grep -vE "$allowed"
+	comm -23 <(echo "$files_before") <(list_files) | grep -vE "$allowed|/skeletons/" | sed 's/$/ (gone)/'
 }
 
 left_mounts() {

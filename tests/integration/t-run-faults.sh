@@ -42,6 +42,12 @@ traced() {
 		;;
 	esac
 	rm -f "$work/trace"
+	# so that each run makes one
+	if [ "$identity" = root ]; then
+		rm -rf /run/casemate/skeletons
+	else
+		rm -rf "$XDG_RUNTIME_DIR/casemate/skeletons"
+	fi
 	timeout --foreground -k 5 30 "${as[@]}" "${run[@]}" >"$work/out" 2>"$work/err"
 	rc=$?
 	# what bash has to say of a child that was killed
@@ -110,6 +116,8 @@ fails open_tree ENOMEM 60
 fails mount_setattr ENOMEM 60
 fails fsconfig ENOMEM 50
 fails symlinkat ENOSPC 30
+fails renameat ENOSPC 10
+fails flock ENOLCK 10
 fails prctl EINVAL 50
 rm -f "$work/trace"
 next_run

@@ -498,16 +498,16 @@ static void test_many_notes(void **state)
 	fixture_clear(&f);
 }
 
-/* Same session, same machine-id; another session, another one. */
+/* Same session, same machine-id; another session, another one; temporary ones have none. */
 static void test_machine_id(void **state)
 {
 	static struct fixture f;
 	struct cm_plan_summary summary;
-	char ids[3][33] = { "", "", "" };
-	static const char *const sessions[] = { "a", "a", "b" };
+	char ids[5][33] = { "", "", "", "", "" };
+	static const char *const sessions[] = { "a", "a", "b", "a", "b" };
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < CM_ARRAY_SIZE(sessions); i++) {
 		CM_AUTO_BUF struct cm_buf flat;
 		CM_AUTO_BUF struct cm_buf text;
 		const char *at;
@@ -516,6 +516,7 @@ static void test_machine_id(void **state)
 		cm_buf_init(&text, MAX_TEXT);
 		fixture_init(&f);
 		f.req.session_id = sessions[i];
+		f.req.is_temporary = i >= 3;
 		assert_int_equal(build(&f, &summary, &flat, NULL), CM_OK);
 		print(&flat, &summary, &text);
 		at = strstr(text.data, "file /etc/machine-id mode=0644 content=");
@@ -527,6 +528,7 @@ static void test_machine_id(void **state)
 	}
 	assert_string_equal(ids[0], ids[1]);
 	assert_string_not_equal(ids[0], ids[2]);
+	assert_string_equal(ids[3], ids[4]);
 }
 
 /* /var/tmp is a link to /tmp, but for mounts below it, which go through no link. */
