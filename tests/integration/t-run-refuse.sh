@@ -18,7 +18,7 @@ bad() {
 	ok "$name: one error, in small letters and without a full stop"
 	grep -q '^hint: ' "$work/err"
 	ok "$name: a hint"
-	is "$(comm -3 <(echo "$before") <(list_files) | grep -vE "$skeleton")" '' "$name: nothing changed"
+	is "$(comm -3 <(echo "$before") <(list_files) | grep -vE "$lasting")" '' "$name: nothing changed"
 }
 
 begin 'ids'
