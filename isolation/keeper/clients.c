@@ -27,6 +27,17 @@ static int index_of(const struct cm_keeper *k, int sock)
 	return -1;
 }
 
+/* One that has gone may have left requests, which are read later; a temporary session ends. */
+static void on_paused_client(struct cm_keeper *k, int client, uint32_t events)
+{
+	if ((events & (EPOLLHUP | EPOLLERR)) == 0)
+		return;
+	if (k->is_temporary)
+		cm_keeper_client_drop(k, client);
+	else
+		cm_loop_remove(&k->loop, k->clients[client].sock);
+}
+
 static void on_client(struct cm_loop *loop, int fd, uint32_t events, void *data)
 {
 	struct cm_keeper *k = data;
@@ -35,7 +46,9 @@ static void on_client(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	(void)loop;
 	if (client < 0)
 		return;
-	if ((events & EPOLLIN) != 0)
+	if (k->clients[client].is_paused)
+		on_paused_client(k, client, events);
+	else if ((events & EPOLLIN) != 0)
 		cm_keeper_request(k, client);
 	else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
 		cm_keeper_client_drop(k, client);
@@ -102,6 +115,32 @@ void cm_keeper_client_drop(struct cm_keeper *k, int client)
 	if (k->is_temporary) {
 		k->end_reason = CM_ENDED_TEMPORARY;
 		cm_loop_stop(&k->loop);
+	}
+}
+
+void cm_keeper_client_pause(struct cm_keeper *k, int client)
+{
+	struct cm_keeper_client *c = &k->clients[client];
+
+	if (c->sock < 0 || c->is_paused)
+		return;
+	c->is_paused = true;
+	/* its end is still told */
+	if (cm_loop_modify(&k->loop, c->sock, 0, NULL) < 0)
+		cm_keeper_client_drop(k, client);
+}
+
+void cm_keeper_clients_resume(struct cm_keeper *k)
+{
+	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+		struct cm_keeper_client *c = &k->clients[i];
+
+		if (c->sock < 0 || !c->is_paused)
+			continue;
+		c->is_paused = false;
+		if (cm_loop_modify(&k->loop, c->sock, EPOLLIN, NULL) < 0 &&
+		    cm_loop_add(&k->loop, c->sock, EPOLLIN, on_client, k, NULL) < 0)
+			cm_keeper_client_drop(k, i);
 	}
 }
 

@@ -22,6 +22,7 @@ static void kill_init(struct cm_keeper *k)
 		;
 	k->init_pid = 0;
 	cm_fd_close(&k->init_pidfd);
+	cm_outbox_clear(&k->outbox);
 }
 
 static void write_end(struct cm_keeper *k)

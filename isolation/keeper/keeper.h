@@ -9,6 +9,7 @@
 #ifndef CM_ISOLATION_KEEPER_KEEPER_H
 #define CM_ISOLATION_KEEPER_KEEPER_H
 
+#include "isolation/keeper/outbox.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/mech/cgroup.h"
 #include "isolation/plan/plan.h"
@@ -26,6 +27,8 @@ struct cm_keeper_client {
 	int sock;
 	bool has_said_hello;
 	int hello_timer;
+	/* a request of its waits for room to init: no more are read */
+	bool is_paused;
 	bool wants_stopped;
 	uint64_t stop_id;
 };
@@ -55,6 +58,8 @@ struct cm_keeper {
 	struct cm_loop loop;
 	struct cm_cgroup cgroup;
 	int init_sock;
+	/* what init_sock has no room for */
+	struct cm_outbox outbox;
 	int init_pidfd;
 	pid_t init_pid;
 	int signal_fd;
@@ -83,6 +88,9 @@ void cm_keeper_fail(struct cm_keeper *k, const struct cm_error *why);
 /* clients.c */
 int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err);
 void cm_keeper_client_drop(struct cm_keeper *k, int client);
+/* Read no more of its requests, until all are resumed. */
+void cm_keeper_client_pause(struct cm_keeper *k, int client);
+void cm_keeper_clients_resume(struct cm_keeper *k);
 int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err);
 
 /* requests.c */

@@ -31,13 +31,29 @@ static void answer(struct cm_keeper *k, int client, struct cm_rec *rec, const in
 		cm_keeper_client_drop(k, client);
 }
 
-static void to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob, const int *fds,
-		    unsigned int n_fds)
+/* 0, or -errno. An init that is gone is no failure: its last words are in the socket. */
+static int to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob, const int *fds,
+		   unsigned int n_fds)
 {
-	if (cm_proto_send(k->init_sock, rec, blob, fds, n_fds) < 0) {
-		k->end_reason = CM_ENDED_INIT_DIED;
-		cm_loop_stop(&k->loop);
-	}
+	struct cm_error err = CM_ERROR_INIT;
+	int r;
+
+	/* from the first record on; before that the plan and the sources were handed over */
+	if (!k->outbox.loop && cm_outbox_init(&k->outbox, &k->loop, k->init_sock, &err) < 0)
+		return -err.sys_errno;
+	r = cm_outbox_send(&k->outbox, rec, blob, fds, n_fds);
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+/* What may not be lost could not be told. */
+static void give_up(struct cm_keeper *k, int error)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, CM_E_SYS, -error, "cannot reach the session's init");
+	k->end_reason = CM_ENDED_INIT_DIED;
+	cm_keeper_fail(k, &err);
+	cm_loop_stop(&k->loop);
 }
 
 static void fill_up(const struct cm_keeper *k, struct cm_rec *rec)
@@ -147,6 +163,13 @@ static int take_slot(struct cm_keeper *k, struct cm_cgroup_leaf *ret_leaf)
 	return first;
 }
 
+static void free_slot(struct cm_keeper *k, uint32_t slot)
+{
+	if (k->execs[slot].has_leaf)
+		(void)cm_cgroup_leaf_remove(&k->cgroup, slot);
+	k->execs[slot].is_used = false;
+}
+
 /* Three from the client at the most; the leaf's two are ours. */
 static void op_exec(struct cm_keeper *k, int client)
 {
@@ -156,6 +179,7 @@ static void op_exec(struct cm_keeper *k, int client)
 	int fds[8];
 	unsigned int n = 0;
 	int slot;
+	int r;
 
 	if ((rec.body.exec.flags & ~CM_EXECF_CLIENT_) != 0 || k->msg.n_fds > 3) {
 		refuse(k, client, rec.id, CM_E_PROTOCOL, "malformed request");
@@ -192,22 +216,31 @@ static void op_exec(struct cm_keeper *k, int client)
 		if (cm_cgroup_usage(&k->cgroup, &usage) == 0)
 			e->oom_before = usage.oom_kills;
 	}
-	to_init(k, &rec, k->msg.blob, fds, n);
+	r = to_init(k, &rec, k->msg.blob, fds, n);
 	cm_fd_close(&leaf.join_fd);
 	cm_fd_close(&leaf.kill_fd);
+	if (r < 0) {
+		e->is_running = false;
+		free_slot(k, (uint32_t)slot);
+		refuse(k, client, e->client_id, CM_E_LIMIT,
+		       "cannot pass the request on to the session's init");
+	}
 }
 
 static void op_forward(struct cm_keeper *k, int client)
 {
 	struct cm_rec rec = k->msg.rec;
 	int slot = find_exec(k, client, rec.id);
+	int r;
 
 	/* its end may be on the way already */
 	if (slot < 0)
 		return;
 	rec.id = k->execs[slot].id;
 	rec.len = 0;
-	to_init(k, &rec, NULL, NULL, 0);
+	r = to_init(k, &rec, NULL, NULL, 0);
+	if (r < 0)
+		give_up(k, r);
 }
 
 static const struct {
@@ -246,6 +279,8 @@ void cm_keeper_request(struct cm_keeper *k, int client)
 			break;
 		requests[i].run(k, client);
 		cm_msg_clear(&k->msg);
+		if (!cm_outbox_is_empty(&k->outbox))
+			cm_keeper_client_pause(k, client);
 		return;
 	}
 	refuse(k, client, k->msg.rec.id, CM_E_PROTOCOL,
@@ -283,8 +318,8 @@ void cm_keeper_stop(struct cm_keeper *k)
 		struct cm_rec rec = { .type = CM_REC_KILL, .id = k->execs[i].id };
 
 		rec.body.kill.grace_ms = STOP_GRACE_MS;
-		if (k->execs[i].is_running)
-			to_init(k, &rec, NULL, NULL, 0);
+		if (k->execs[i].is_running && to_init(k, &rec, NULL, NULL, 0) < 0)
+			cm_loop_stop(&k->loop);
 	}
 	if (cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + STOP_DEADLINE_MS, on_stop_deadline,
 			      k) < 0)
@@ -402,9 +437,7 @@ static void on_slot_free(struct cm_keeper *k)
 
 	if (slot >= CM_MAX_EXECS || !k->execs[slot].is_used || k->execs[slot].is_running)
 		return;
-	if (k->execs[slot].has_leaf)
-		(void)cm_cgroup_leaf_remove(&k->cgroup, slot);
-	k->execs[slot].is_used = false;
+	free_slot(k, slot);
 }
 
 static const struct {
@@ -420,8 +453,15 @@ static const struct {
 void cm_keeper_answer(struct cm_keeper *k)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	int r = cm_proto_recv(k->init_sock, &k->msg);
+	int r;
 
+	/* fails when it is gone, and then the end of file says so */
+	(void)cm_outbox_flush(&k->outbox);
+	if (cm_outbox_is_empty(&k->outbox))
+		cm_keeper_clients_resume(k);
+	r = cm_proto_recv(k->init_sock, &k->msg);
+	if (r == -EAGAIN)
+		return;
 	if (r == 1) {
 		for (size_t i = 0; i < CM_ARRAY_SIZE(answers); i++) {
 			if (answers[i].type == k->msg.rec.type) {

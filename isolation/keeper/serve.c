@@ -30,15 +30,23 @@ void cm_serve_die(void)
 	_exit(0);
 }
 
+void cm_serve_leave(struct cm_serve *s)
+{
+	cm_outbox_drain(&s->outbox);
+	_exit(0);
+}
+
 void cm_serve_send(struct cm_serve *s, struct cm_rec *rec, const int *fds, unsigned int n_fds)
 {
-	if (cm_proto_send(s->sock, rec, NULL, fds, n_fds) < 0)
+	if (cm_outbox_send(&s->outbox, rec, NULL, fds, n_fds) < 0)
 		cm_serve_die();
 }
 
 void cm_serve_refuse(struct cm_serve *s, uint64_t id, const struct cm_error *err)
 {
-	if (cm_proto_send_error(s->sock, CM_REC_REFUSED, id, err) < 0)
+	struct cm_rec rec = { .type = CM_REC_REFUSED, .id = id, .len = sizeof(*err) };
+
+	if (cm_outbox_send(&s->outbox, &rec, err, NULL, 0) < 0)
 		cm_serve_die();
 }
 
@@ -145,11 +153,16 @@ static const struct {
 
 static void on_keeper(struct cm_loop *loop, int fd, uint32_t events, void *data)
 {
-	int r = cm_proto_recv(fd, &serve.msg);
+	int r;
 
 	(void)loop;
 	(void)events;
 	(void)data;
+	if (cm_outbox_flush(&serve.outbox) < 0)
+		cm_serve_die();
+	r = cm_proto_recv(fd, &serve.msg);
+	if (r == -EAGAIN)
+		return;
 	/* gone, or not speaking our protocol: the keeper is the only one this process believes */
 	if (r <= 0)
 		cm_serve_die();
@@ -178,6 +191,8 @@ static int prepare(struct cm_error *err)
 	r = cm_loop_add(&serve.loop, serve.signal_fd, EPOLLIN, on_signal, NULL, err);
 	if (r == CM_OK)
 		r = cm_loop_add(&serve.loop, serve.sock, EPOLLIN, on_keeper, NULL, err);
+	if (r == CM_OK)
+		r = cm_outbox_init(&serve.outbox, &serve.loop, serve.sock, err);
 	return r;
 }
 

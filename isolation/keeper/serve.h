@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "isolation/keeper/exec.h"
+#include "isolation/keeper/outbox.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/keeper/tree.h"
 #include "isolation/plan/plan.h"
@@ -59,6 +60,7 @@ struct cm_serve_exec {
 struct cm_serve {
 	const struct cm_plan *plan;
 	int sock;
+	struct cm_outbox outbox;
 	int signal_fd;
 	struct cm_loop loop;
 	/* for the first exec that is due; -1: none is */
@@ -72,6 +74,8 @@ struct cm_serve {
 /* serve.c */
 /* The session is over: the kernel kills whatever else is in the pid namespace. */
 _Noreturn void cm_serve_die(void);
+/* The same, in good order: first the keeper is told all that it has to know. */
+_Noreturn void cm_serve_leave(struct cm_serve *serve);
 void cm_serve_send(struct cm_serve *serve, struct cm_rec *rec, const int *fds, unsigned int n_fds);
 void cm_serve_refuse(struct cm_serve *serve, uint64_t id, const struct cm_error *err);
 

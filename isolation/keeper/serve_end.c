@@ -58,7 +58,7 @@ void cm_serve_finish(struct cm_serve_exec *e)
 	cm_fd_close(&e->pty_fd);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
 		cm_serve_send(e->serve, &rec, NULL, 0);
-		cm_serve_die();
+		cm_serve_leave(e->serve);
 	}
 	if (ends_tree)
 		kill_tree(e);
@@ -84,7 +84,7 @@ void cm_serve_finish_not_executed(struct cm_serve_exec *e, uint32_t word)
 	cm_fd_close(&e->pty_fd);
 	cm_serve_send(e->serve, &rec, NULL, 0);
 	if ((e->flags & CM_EXECF_LAST) != 0)
-		cm_serve_die();
+		cm_serve_leave(e->serve);
 	cm_serve_release_slot(e);
 }
 

@@ -3,12 +3,16 @@
  * A client of a keeper that asks for what casemate itself never does.
  *
  *	keeper_client SOCKET ID limits  more time limits than its loop has timers
+ *	keeper_client SOCKET ID flood   hundreds of ends against large requests, both at once
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "providers/local/jail.h"
 #include "runtime/base/clock.h"
@@ -16,6 +20,11 @@
 
 #define DEADLINE_MS 30000
 #define N_LIMITED 100
+/* more records of ends than a socket holds, and more large requests than that */
+#define N_WAITING 200
+#define N_CLIENTS 8
+#define N_LARGE_EACH 2
+#define LARGE (60 * 1024)
 
 static _Noreturn void fail(const char *what, const struct cm_error *err)
 {
@@ -90,10 +99,55 @@ static int limits(char **argv)
 	return 0;
 }
 
+/*
+ * While the keeper is stopped, init gets more to tell than its socket holds, and the keeper more to
+ * pass on than that. If each then waited for the other to read, nothing would ever go on.
+ */
+static int flood(char **argv)
+{
+	static char env[LARGE];
+	static char cat[] = "/bin/cat";
+	static char true_[] = "/bin/true";
+	char *const wait_command[] = { cat, NULL };
+	char *const large_command[] = { true_, NULL };
+	const struct timespec second = { .tv_sec = 1 };
+	struct cm_jail waiting;
+	struct cm_jail large[N_CLIENTS];
+	int gate[2];
+
+	if (pipe(gate) < 0)
+		fail("pipe", NULL);
+	(void)memset(env, 'x', sizeof(env) - 1);
+	(void)memcpy(env, "X=", 2);
+	say_hello(&waiting, argv);
+	for (int i = 0; i < N_CLIENTS; i++)
+		say_hello(&large[i], argv);
+	for (int i = 0; i < N_WAITING; i++)
+		ask(&waiting, wait_command, "A=1", gate[0], 0);
+	if (!take(&waiting, CM_REC_STARTED, N_WAITING))
+		fail("the commands do not start", NULL);
+	if (kill(waiting.up.keeper_pid, SIGSTOP) < 0)
+		fail("kill", NULL);
+	(void)close(gate[1]);
+	(void)nanosleep(&second, NULL);
+	for (int i = 0; i < N_CLIENTS * N_LARGE_EACH; i++)
+		ask(&large[i % N_CLIENTS], large_command, env, -1, 0);
+	(void)kill(waiting.up.keeper_pid, SIGCONT);
+	if (!take(&waiting, CM_REC_END, N_WAITING))
+		fail("the commands do not end", NULL);
+	for (int i = 0; i < N_CLIENTS; i++) {
+		if (!take(&large[i], CM_REC_END, N_LARGE_EACH))
+			fail("large requests are not carried out", NULL);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[3], "limits") == 0)
 		return limits(argv);
-	(void)fprintf(stderr, "usage: keeper_client SOCKET ID limits\n");
+	if (argc == 4 && strcmp(argv[3], "flood") == 0)
+		return flood(argv);
+	(void)fprintf(stderr, "usage: keeper_client SOCKET ID limits|flood\n");
 	return 2;
 }

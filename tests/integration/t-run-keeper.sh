@@ -24,4 +24,14 @@ expect_stderr '' 'and none is refused'
 run rm --files f
 finish
 
+begin 'hundreds of ends against large requests'
+run run --session f -- true
+speak f flood
+expect_status 0 'are all answered'
+expect_stderr '' 'and none is refused'
+run run --session f -- echo still
+expect_out still 'the session goes on'
+run rm --files f
+finish
+
 done_testing

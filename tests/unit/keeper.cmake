@@ -3,6 +3,9 @@ cm_unit_test(proto DEPS proto base)
 cm_unit_test(image DEPS proto base)
 target_sources(test_image PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/image.c")
 
+cm_unit_test(outbox DEPS proto base)
+target_sources(test_outbox PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/outbox.c")
+
 # Makes pid namespaces of its own; skips where there are none to be had.
 find_package(Threads REQUIRED)
 cm_unit_test(tree DEPS base)
