@@ -5,6 +5,18 @@
 #include "runtime/cli/request.h"
 #include "runtime/cli/run.h"
 
+/* A program that asked for a result learns from it, too, that there will be no run. */
+static int refuse(struct cm_cli *cli, int argc, char **argv, const struct cm_error *err)
+{
+	struct cm_spec outputs;
+	int status;
+
+	cm_request_outputs(cli, argc, argv, &outputs);
+	status = cm_cli_run_refused(&outputs, cli, err);
+	cm_spec_clear(&outputs);
+	return status;
+}
+
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -12,14 +24,14 @@ int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 	int status;
 
 	if (cm_request_read(cli, argc - 1, argv + 1, &spec, NULL, &err) != CM_OK)
-		return cm_cli_fail(cli, &err);
+		return refuse(cli, argc - 1, argv + 1, &err);
 	if (spec.argv.n > 0) {
 		status = cm_cli_run(&spec, cli);
 	} else {
 		cm_error_set(&err, CM_E_INVALID, 0, "no command given");
 		cm_error_hint(&err, "write casemate run [OPTION...] -- COMMAND [ARG...], "
 				    "or -c TEXT");
-		status = cm_cli_fail(cli, &err);
+		status = cm_cli_run_refused(&spec, cli, &err);
 	}
 	cm_spec_clear(&spec);
 	return status;

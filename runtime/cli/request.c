@@ -68,3 +68,18 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
 	cm_merge_clear(&m);
 	return r;
 }
+
+void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret)
+{
+	const struct cm_caller caller = {
+		.cwd = cli->config.cwd,
+		.home = cli->config.home,
+		.env = &cli->config.env,
+	};
+	CM_AUTO_LAYER struct cm_layer outputs = { 0 };
+
+	cm_spec_init(ret);
+	cm_flags_outputs(argc, argv, &outputs);
+	for (size_t i = 0; i < outputs.n; i++)
+		(void)cm_spec_apply(ret, NULL, &outputs.settings[i], caller.cwd, &caller, 0, NULL);
+}

@@ -13,4 +13,10 @@
 int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
 		    struct cm_origins *ret_origins, struct cm_error *err);
 
+/*
+ * Where the result of a command line goes that cm_request_read refused: ret's is_json and result,
+ * as far as those options are right themselves. The caller clears ret.
+ */
+void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret);
+
 #endif

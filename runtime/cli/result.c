@@ -174,7 +174,5 @@ int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_e
 	}
 	if (r == 0)
 		return CM_OK;
-	cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
-	cm_error_hint(err, "the command has run; its exit status is not this one");
-	return CM_E_SYS;
+	return cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
 }

@@ -31,6 +31,8 @@ struct run {
 	struct cm_relay relay;
 	struct cm_result result;
 	int64_t start_us;
+	/* --result was given and can be written to */
+	bool has_target;
 };
 
 static void on_note(void *data, const char *text)
@@ -366,14 +368,19 @@ static int run_command(struct run *run, struct cm_error *err)
 	return cm_relay_run(&run->relay, err);
 }
 
+static int check_target(struct run *run, struct cm_error *err)
+{
+	int r = run->spec->result ? cm_result_check_target(run->spec->result, err) : CM_OK;
+
+	run->has_target = run->spec->result && r == CM_OK;
+	return r;
+}
+
 static int prepare(struct run *run, struct cm_error *err)
 {
 	const struct cm_local_events events = { on_note, on_phase, run };
-	int r = CM_OK;
+	int r = check_target(run, err);
 
-	run->result.phase = "start";
-	if (run->spec->result)
-		r = cm_result_check_target(run->spec->result, err);
 	if (r == CM_OK)
 		r = cm_relay_block_signals(err);
 	if (r == CM_OK)
@@ -396,7 +403,7 @@ static int prepare(struct run *run, struct cm_error *err)
 	return r;
 }
 
-/* A run that ended: its result where it was asked for. */
+/* The result where it was asked for; the exit status. */
 static int deliver(struct run *run)
 {
 	const struct cm_spec *spec = run->spec;
@@ -411,12 +418,40 @@ static int deliver(struct run *run)
 			status = run->cli->failure_exit;
 		cm_buf_clear(&text);
 	}
-	if (spec->result) {
+	if (run->has_target) {
 		cm_result_write(&run->result, NULL, &text);
-		if (cm_result_deliver(spec->result, &text, &err) < 0)
+		if (cm_result_deliver(spec->result, &text, &err) < 0) {
+			if (run->result.has_end)
+				cm_error_hint(&err, "the command has run; its exit status is not "
+						    "this one");
 			status = cm_cli_fail(run->cli, &err);
+		}
 	}
 	return status;
+}
+
+static void begin(struct run *run, const struct cm_spec *spec, struct cm_cli *cli)
+{
+	memset(run, 0, sizeof(*run));
+	run->cli = cli;
+	run->spec = spec;
+	run->result.phase = "start";
+	cm_local_init(&run->local);
+	run->relay.in_fd = run->relay.out_fd = run->relay.err_fd = run->relay.pty_fd = -1;
+	run->relay.far[0] = run->relay.far[1] = run->relay.far[2] = -1;
+}
+
+int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *err)
+{
+	static struct run run;
+	struct cm_error target_err = CM_ERROR_INIT;
+
+	begin(&run, spec, cli);
+	run.result.error = *err;
+	run.result.exit_code = cm_cli_fail(cli, err);
+	if (check_target(&run, &target_err) < 0)
+		cm_cli_print_error(cli, &target_err);
+	return deliver(&run);
 }
 
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
@@ -425,12 +460,7 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	struct cm_error err = CM_ERROR_INIT;
 	int r;
 
-	memset(&run, 0, sizeof(run));
-	run.cli = cli;
-	run.spec = spec;
-	cm_local_init(&run.local);
-	run.relay.in_fd = run.relay.out_fd = run.relay.err_fd = run.relay.pty_fd = -1;
-	run.relay.far[0] = run.relay.far[1] = run.relay.far[2] = -1;
+	begin(&run, spec, cli);
 	r = prepare(&run, &err);
 	if (r == CM_OK)
 		r = run_command(&run, &err);

@@ -16,4 +16,10 @@
  */
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli);
 
+/*
+ * A command line that names no run: prints err and gives it where spec's is_json and result say,
+ * as cm_cli_run would. The exit status.
+ */
+int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *err);
+
 #endif

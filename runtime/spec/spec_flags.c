@@ -2,8 +2,8 @@
 /*
  * The command line: options up to the command, which is left as it is.
  *
- * One walker reads it for all three questions (the layer, --help, --failure-exit in a line that
- * is wrong elsewhere); what differs is what is done with each option.
+ * One walker reads it for all questions (the layer, --help, and in a line that is wrong elsewhere
+ * --failure-exit and where the result goes); what differs is what is done with each option.
  */
 #include "runtime/spec/spec_flags.h"
 
@@ -219,6 +219,19 @@ int cm_flags_failure_exit(int argc, char *const *argv)
 			found = (int)value;
 	}
 	return found;
+}
+
+void cm_flags_outputs(int argc, char *const *argv, struct cm_layer *ret)
+{
+	struct walk w = { .argc = argc, .argv = argv };
+	struct found f;
+	enum step s;
+
+	while ((s = step(&w, &f, NULL)) != STEP_END) {
+		if (s == STEP_OPTION &&
+		    (f.info->key == CM_KEY_JSON || f.info->key == CM_KEY_RESULT))
+			(void)add_option(ret, &f, NULL);
+	}
 }
 
 bool cm_flags_wants_help(int argc, char *const *argv)

@@ -18,6 +18,11 @@ int cm_flags_parse(int argc, char *const *argv, struct cm_layer *ret, struct cm_
  * or says nonsense. Asked when cm_flags_parse failed.
  */
 int cm_flags_failure_exit(int argc, char *const *argv);
+/*
+ * The options that say where the result goes (--json, --result), of a command line that may be
+ * wrong elsewhere; in its order, added to ret as cm_flags_parse would. Out of memory there are none.
+ */
+void cm_flags_outputs(int argc, char *const *argv, struct cm_layer *ret);
 /* What --help and -h ask for, if an option before the command does. */
 bool cm_flags_wants_help(int argc, char *const *argv);
 

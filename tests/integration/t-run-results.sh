@@ -76,6 +76,40 @@ refused "cannot write the result to*" '*' 'a directory that is not there'
 ok 'and the command is not run in vain'
 finish
 
+begin 'a wrong command line'
+run run --memory nonsense --result "$work/w/result" -- touch "$work/w/ran"
+is "$rc $(json phase "$work/w/result") $(json end "$work/w/result") $(json code "$work/w/result") $(json exitCode "$work/w/result")" \
+	'125 start failed invalid 125' 'a bad value after which --result comes'
+valid "$work/w/result" && [ -n "$(json message "$work/w/result")" ] && [ -n "$(json hint "$work/w/result")" ]
+ok 'with the message and the hint'
+rm -f "$work/w/result"
+run run --failure-exit 9 --result result --xyzzy -- touch "$work/w/ran"
+is "$rc $(json code result) $(json exitCode result)" '9 invalid 9' 'an unknown option'
+rm -f result
+run run --result fd:5 --ref main -- touch "$work/w/ran" 5>"$work/fd"
+is "$rc $(json code "$work/fd")" '125 invalid' 'options that contradict each other, and fd:N'
+run run --result fd:5 5>"$work/fd"
+is "$rc $(json code "$work/fd")" '125 invalid' 'no command'
+run run --json --memory nonsense -- true
+valid "$work/out"
+ok '--json prints an object'
+is "$rc $(json end) $(json code) $(json stdout)" '125 failed invalid ' 'that says it'
+echo '{"memroy": 1}' >.casemate.json
+give .casemate.json
+run run --result fd:5 -- true 5>"$work/fd"
+is "$rc $(json code "$work/fd")" '125 invalid' 'a file of the repository'
+rm .casemate.json
+run run --memory nonsense -- true --result "$work/w/result"
+[ "$rc" = 125 ] && [ ! -e "$work/w/result" ]
+ok 'an option of the command'"'"'s own is none of ours'
+run run --memory nonsense --result "$work/w/no/such" -- true
+is "$rc $(grep -c '^casemate: ' "$work/err")" '125 2' 'where it cannot be written, both are said'
+! grep -q 'has run' "$work/err" && [ ! -e "$work/w/ran" ]
+ok 'and that nothing has run'
+run run --result "$work/w/no/such" -- true
+is "$rc $(grep -c '^casemate: ' "$work/err")" '125 1' 'a right line with such a result is refused in one sentence'
+finish
+
 begin 'a killed casemate writes no half'
 : >"$work/out"
 start run --result "$work/w/result" -- sh -c 'echo ready; sleep 30'

@@ -40,6 +40,15 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	return 7;
 }
 
+int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *error)
+{
+	if (spec->result || spec->is_json) {
+		printf("refused %s json %d", spec->result ? spec->result : "-", spec->is_json);
+		fflush(stdout);
+	}
+	return cm_cli_fail(cli, error);
+}
+
 static char top[64];
 static char out[MAX_OUTPUT];
 static char err[MAX_OUTPUT];
@@ -278,6 +287,48 @@ static void test_a_repositorys_file(void **state)
 	assert_int_equal(unlink(".casemate.json"), 0);
 }
 
+/* Where the result goes of a command line that is wrong; only of what comes before the command. */
+static void test_outputs_of_a_wrong_line(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *out;
+	} asked[] = {
+		{ "run|--xyzzy|--result|fd:3|a", "refused fd:3 json 0" },
+		{ "run|--result=fd:03|-m|x|a", "refused fd:3 json 0" },
+		{ "run|--json|-z|a", "refused - json 1" },
+		{ "run|--json|--no-json|--result|fd:3|-m|x|a", "refused fd:3 json 0" },
+		{ "run|--result|/tmp/../r|--memory", "refused /tmp/../r json 0" },
+		{ "run|--result|fd:3|--ref|x|a", "refused fd:3 json 0" },
+		/* no command */
+		{ "run|--result|fd:3", "refused fd:3 json 0" },
+		{ "run|--result|fd:3|--", "refused fd:3 json 0" },
+		{ "run|--json", "refused - json 1" },
+		/* the result is what is wrong */
+		{ "run|--result|fd:x|a", "" },
+		{ "run|--result", "" },
+		{ "run|--result=|a", "" },
+		/* the command's own */
+		{ "run|-m|x|a|--result|fd:3|--json", "" },
+		{ "run|-m|x|--|--result|fd:3", "" },
+		{ "run|-m|x|a", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(asked); i++) {
+		assert_int_equal(run(asked[i].line), 125);
+		assert_string_equal(out, asked[i].out);
+		assert_string_not_equal(err, "");
+	}
+	assert_int_equal(run("run|--failure-exit|9|--result|r|-m|x|a"), 9);
+	assert_non_null(strstr(out, "/r json 0"));
+	/* a file's mistake is one of the line's, too */
+	write_file(".casemate.json", "{\"memroy\": 1}");
+	assert_int_equal(run("run|--result|fd:3|a"), 125);
+	assert_string_equal(out, "refused fd:3 json 0");
+	assert_int_equal(unlink(".casemate.json"), 0);
+}
+
 static void test_show_as_json(void **state)
 {
 	(void)state;
@@ -379,10 +430,15 @@ static void test_simple_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_lines),	 TEST(test_alone),
-		TEST(test_help),	 TEST(test_a_repositorys_file),
-		TEST(test_show_as_json), TEST(test_check),
-		TEST(test_a_full_disk),	 TEST(test_simple_options),
+		TEST(test_lines),
+		TEST(test_alone),
+		TEST(test_help),
+		TEST(test_a_repositorys_file),
+		TEST(test_outputs_of_a_wrong_line),
+		TEST(test_show_as_json),
+		TEST(test_check),
+		TEST(test_a_full_disk),
+		TEST(test_simple_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
