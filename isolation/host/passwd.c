@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of /etc/passwd, without NSS. */
+/* Lines of /etc/passwd and /etc/group, without NSS. */
 #include "isolation/host/passwd.h"
 
 #include <stdint.h>
@@ -105,4 +105,64 @@ bool cm_passwd_next_home(const char **text, char *buf, size_t size)
 		return true;
 	}
 	return false;
+}
+
+#define N_GROUP_FIELDS 4
+
+/* Is the name a user's, and every such line uid's or root's? */
+static bool is_name_of(const char *passwd, const char *name, size_t len, uid_t uid)
+{
+	struct field f[N_FIELDS];
+	bool is_found = false;
+
+	for (; *passwd; passwd = next_line(passwd)) {
+		if (split(passwd, f) != N_FIELDS || f[0].len != len ||
+		    memcmp(f[0].at, name, len) != 0)
+			continue;
+		if (!is_number(&f[2], uid) && !is_number(&f[2], 0))
+			return false;
+		is_found = true;
+	}
+	return is_found;
+}
+
+/* Adds to *n how many there are; false when one is neither uid nor root. */
+static bool count_members(const char *passwd, const struct field *members, uid_t uid, size_t *n)
+{
+	const char *at = members->at;
+	const char *end = at + members->len;
+
+	while (at < end) {
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		size_t len = (size_t)((comma ? comma : end) - at);
+
+		if (len > 0 && !is_name_of(passwd, at, len, uid))
+			return false;
+		*n += len > 0;
+		at += len + 1;
+	}
+	return true;
+}
+
+bool cm_passwd_is_private_group(const char *passwd, const char *group, gid_t gid, uid_t uid)
+{
+	struct field f[N_FIELDS];
+	bool is_found = false;
+	size_t n = 0;
+
+	for (const char *at = passwd; *at; at = next_line(at)) {
+		if (split(at, f) != N_FIELDS || !is_number(&f[3], gid))
+			continue;
+		if (!is_number(&f[2], uid) && !is_number(&f[2], 0))
+			return false;
+		n++;
+	}
+	for (; *group; group = next_line(group)) {
+		if (split(group, f) != N_GROUP_FIELDS || !is_number(&f[2], gid))
+			continue;
+		if (!count_members(passwd, &f[3], uid, &n))
+			return false;
+		is_found = true;
+	}
+	return is_found && n > 0;
 }

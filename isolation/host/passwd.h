@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of /etc/passwd. Pure; any input. */
+/* The texts of /etc/passwd and /etc/group. Pure; any input. */
 #ifndef CM_ISOLATION_HOST_PASSWD_H
 #define CM_ISOLATION_HOST_PASSWD_H
 
@@ -17,5 +17,11 @@ bool cm_passwd_find(const char *text, uid_t uid, struct cm_passwd_entry *ret);
 void cm_passwd_entry_clear(struct cm_passwd_entry *entry);
 /* Copies the home of the line at *text and moves *text to the next one; false at the end. */
 bool cm_passwd_next_home(const char **text, char *buf, size_t size);
+/*
+ * Is gid a group that uid and root are in, and nobody else can be: a user private group? group is
+ * the text of /etc/group. False when the group is not in it: then its members are not known; and
+ * when it has none: such a group is what set-gid programs and services run with.
+ */
+bool cm_passwd_is_private_group(const char *passwd, const char *group, gid_t gid, uid_t uid);
 
 #endif

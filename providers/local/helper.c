@@ -13,7 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "isolation/host/node.h"
+#include "isolation/host/passwd.h"
 #include "runtime/base/fd.h"
+
+/* both files of a large site */
+#define MAX_USERS (4UL * 1024 * 1024)
 
 static int own_directory(char *buf, size_t size)
 {
@@ -30,36 +35,62 @@ static int own_directory(char *buf, size_t size)
 	return 0;
 }
 
+/*
+ * With umask 002, the default where each user has a group of his own, everything that a user builds
+ * or installs below his home is writable by that group: by nobody else. Any other group is more
+ * than one user's, or may become it, the caller's current one included. (OpenSSH as Debian has it
+ * judges ~/.ssh by the same rule.) Groups that only NSS knows are not asked for: who is in one is
+ * then not known.
+ */
+static bool is_private_group(gid_t gid)
+{
+	CM_AUTO_FREE char *passwd = NULL;
+	CM_AUTO_FREE char *group = NULL;
+
+	return cm_read_text_at(AT_FDCWD, "/etc/passwd", MAX_USERS, &passwd) == 0 &&
+	       cm_read_text_at(AT_FDCWD, "/etc/group", MAX_USERS, &group) == 0 &&
+	       cm_passwd_is_private_group(passwd, group, gid, geteuid());
+}
+
 /* A program that somebody else could have put there is not ours. */
 static bool is_trusted(const struct stat *st)
 {
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return false;
-	return (st->st_mode & S_IWOTH) == 0 &&
-	       ((st->st_mode & S_IWGRP) == 0 || st->st_gid == 0 || st->st_gid == getegid());
+	if ((st->st_mode & S_IWOTH) != 0)
+		return false;
+	return (st->st_mode & S_IWGRP) == 0 || is_private_group(st->st_gid);
+}
+
+/* 1: that is it, 0: there is none, negative: it cannot be trusted */
+static int look(const char *dir, const char *name, char *buf, size_t size, struct cm_error *err)
+{
+	struct stat st;
+	struct stat dir_st;
+
+	if ((size_t)snprintf(buf, size, "%s/%s", dir, name) >= size || stat(buf, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode) && is_trusted(&st) && stat(dir, &dir_st) == 0 &&
+	    is_trusted(&dir_st))
+		return 1;
+	cm_error_set(err, CM_E_DENIED, 0, "'%s' could have been put there by somebody else", buf);
+	cm_error_hint(err, "make it and its directory yours or root's, writable by nobody else: "
+			   "chmod go-w");
+	return CM_E_DENIED;
 }
 
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err)
 {
 	char dir[PATH_MAX];
-	struct stat st;
-	struct stat dir_st;
+	int r = 0;
 
 	/* beside this program first: a build must not run with an installed keeper */
-	if (own_directory(dir, sizeof(dir)) == 0 && strcmp(dir, CM_BINDIR) != 0 &&
-	    (size_t)snprintf(buf, size, "%s/%s", dir, name) < size && stat(buf, &st) == 0) {
-		if (S_ISREG(st.st_mode) && is_trusted(&st) && stat(dir, &dir_st) == 0 &&
-		    is_trusted(&dir_st))
-			return CM_OK;
-		cm_error_set(err, CM_E_DENIED, 0, "'%s' could have been put there by somebody else",
-			     buf);
-		cm_error_hint(err, "make it and its directory yours or root's, writable by nobody "
-				   "else");
-		return CM_E_DENIED;
-	}
-	if ((size_t)snprintf(buf, size, "%s/%s", CM_LIBEXECDIR, name) < size &&
-	    stat(buf, &st) == 0 && S_ISREG(st.st_mode))
-		return CM_OK;
+	if (own_directory(dir, sizeof(dir)) == 0 && strcmp(dir, CM_BINDIR) != 0)
+		r = look(dir, name, buf, size, err);
+	if (r == 0)
+		r = look(CM_LIBEXECDIR, name, buf, size, err);
+	if (r != 0)
+		return r < 0 ? r : CM_OK;
 	cm_error_set(err, CM_E_NOT_FOUND, ENOENT, "cannot find '%s'", name);
 	cm_error_hint(err, "it belongs into '%s': install casemate again", CM_LIBEXECDIR);
 	return CM_E_NOT_FOUND;

@@ -11,8 +11,8 @@
 
 /*
  * The installed path, or, for a program that runs from elsewhere (a build directory), its own
- * directory when that belongs to this user or root and nobody else can write it. No environment
- * variable has a say.
+ * directory. Either way program and directory belong to this user or root, and nobody else can
+ * write them, be it by a group. No environment variable has a say.
  */
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err);
 /* Spawn the keeper with the socket as descriptor 3; option: one argument for it, or NULL. */

@@ -251,6 +251,20 @@ t_files() {
 	run "${as[@]}" "$casemate" doctor
 	[ $rc -eq 1 ] && grep -q '^fail  casemate-keeper .*could have been put there by somebody else' "$work/out"
 	ok 'a keeper that others can write'
+	if [ "$(id -u)" = 0 ]; then
+		# the caller's group at the moment, as newgrp has it, but not his alone
+		chmod 755 "$work/bin/casemate-keeper"
+		chgrp games "$work/bin"
+		chmod g+w "$work/bin"
+		run setpriv --egid games --keep-groups "$casemate" doctor
+		[ $rc -eq 1 ] && grep -q '^fail  casemate-keeper .*could have been put there' "$work/out"
+		ok 'a directory of a group that is not only the caller'"'"'s'
+		chgrp root "$work/bin"
+		run "$casemate" doctor
+		grep -q '^ok    casemate-keeper ' "$work/out"
+		ok 'one of his own group'
+		chmod g-w "$work/bin"
+	fi
 	chmod 644 "$work/bin/casemate-keeper"
 	run "${as[@]}" "$casemate" doctor
 	[ $rc -eq 1 ] && grep -q "^fail  casemate-keeper    cannot execute '" "$work/out"

@@ -68,6 +68,69 @@ static void test_subids(void **state)
 	}
 }
 
+static void test_private_groups(void **state)
+{
+	static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
+				     "toor:x:0:900:root:/root:/bin/bash\n"
+				     "alice:x:1001:1001::/home/alice:/bin/sh\n"
+				     "bob:x:1002:1002::/home/bob:/bin/sh\n"
+				     "carol:x:1003:1001\n"
+				     "dan:x:1004:1007::/home/dan:/bin/sh\n"
+				     "eve:x:1005:1008::/home/eve:/bin/sh\n"
+				     "twice:x:1001:1001::/:/bin/sh\n"
+				     "twice:x:1002:1002::/:/bin/sh\n";
+	static const char group[] = "root:x:0:\n"
+				    "alice:x:1001:\n"
+				    "bob:x:1002:bob,root\n"
+				    "users:x:1003:alice,bob\n"
+				    "ghost:x:1004:nobody-knows\n"
+				    "toor:x:900:toor\n"
+				    "a:x:1005:alice\n"
+				    "b:x:1005:bob\n"
+				    "odd:x:1006:,alice,\n"
+				    "of-dan:x:1007:alice\n"
+				    "short:x:1008\n"
+				    "t:x:1009:twice\n"
+				    "prefix:x:1010:ali";
+	static const struct {
+		gid_t gid;
+		uid_t uid;
+		bool is_private;
+	} cases[] = {
+		{ 1001, 1001, true },
+		{ 1001, 1002, false },
+		{ 1002, 1002, true },
+		{ 1003, 1001, false },
+		/* a member that is no user here may be one elsewhere */
+		{ 1004, 1001, false },
+		{ 0, 1001, true },
+		{ 0, 0, true },
+		{ 900, 1001, true },
+		/* each line of a group counts */
+		{ 1005, 1001, false },
+		{ 1006, 1001, true },
+		/* somebody else's first group */
+		{ 1007, 1001, false },
+		{ 1007, 1004, false },
+		/* not known at all, or not as a group */
+		{ 1008, 1005, false },
+		{ 1099, 1001, false },
+		/* each line of a user counts */
+		{ 1009, 1001, false },
+		{ 1010, 1001, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(cases); i++) {
+		if (cm_passwd_is_private_group(passwd, group, cases[i].gid, cases[i].uid) !=
+		    cases[i].is_private)
+			fail_msg("group %u of user %u", cases[i].gid, cases[i].uid);
+	}
+	assert_false(cm_passwd_is_private_group("", "", 1001, 1001));
+	/* that is a group for set-gid programs */
+	assert_false(cm_passwd_is_private_group("", "x:x:1001:", 1001, 1001));
+}
+
 static void test_passwd(void **state)
 {
 	static const char text[] = "root:x:0:0:root:/root:/bin/bash\n"
@@ -242,9 +305,13 @@ static void test_pip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subids),	  cmocka_unit_test(test_passwd),
-		cmocka_unit_test(test_gitconfig), cmocka_unit_test(test_gitconfig_bounds),
-		cmocka_unit_test(test_gitfile),	  cmocka_unit_test(test_npm),
+		cmocka_unit_test(test_subids),
+		cmocka_unit_test(test_passwd),
+		cmocka_unit_test(test_private_groups),
+		cmocka_unit_test(test_gitconfig),
+		cmocka_unit_test(test_gitconfig_bounds),
+		cmocka_unit_test(test_gitfile),
+		cmocka_unit_test(test_npm),
 		cmocka_unit_test(test_pip),
 	};
 
