@@ -14,6 +14,7 @@
 #include "isolation/checkout/checkout.h"
 #include "isolation/checkout/library.h"
 #include "isolation/checkout/process.h"
+#include "isolation/checkout/pulse.h"
 #include "isolation/checkout/source.h"
 #include "isolation/checkout/status.h"
 #include "runtime/base/fd.h"
@@ -41,7 +42,7 @@ struct command {
 static const char usage[] =
 	"usage: casemate-checkout --source PATH --target DIR [--ref REF]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
-	"       casemate-checkout --status PATH\n"
+	"       casemate-checkout --status PATH [--progress-fd N]\n"
 	"\n"
 	"Check a local git repository out into the new directory DIR.\n"
 	"\n"
@@ -103,8 +104,8 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 	if (cmd->wants_help)
 		return CM_OK;
 	if (cmd->status_path)
-		return c->source || c->target || c->ref
-			       ? bad_usage(err, "--status goes with no other option")
+		return c->source || c->target || c->ref || cmd->report_fd >= 0
+			       ? bad_usage(err, "--status goes with --progress-fd alone")
 			       : CM_OK;
 	if (!c->source || !c->target)
 		return bad_usage(err, "--source and --target are both needed");
@@ -148,6 +149,7 @@ static int run_status(const char *path, struct cm_error *err)
 	if (r == CM_OK)
 		r = cm_status_count(&src, &count, err);
 	cm_source_clear(&src);
+	cm_pulse_stop();
 	return r == CM_OK ? cm_report_status(count, err) : r;
 }
 
@@ -157,8 +159,14 @@ static int run(const struct command *cmd, struct cm_report *rep, struct cm_error
 
 	if (r != CM_OK)
 		return r;
+	r = cm_pulse_start(cmd->progress_fd, err);
+	if (r != CM_OK) {
+		cm_library_close();
+		return r;
+	}
 	r = cmd->status_path ? run_status(cmd->status_path, err)
 			     : cm_checkout(&cmd->checkout, rep, err);
+	cm_pulse_stop();
 	cm_library_close();
 	return r;
 }

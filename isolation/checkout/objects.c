@@ -408,10 +408,13 @@ static int read_alternates(struct copy *c, int store_fd, const char *store, stru
 {
 	CM_AUTO_FREE char *text = cm_malloc(ALTERNATES_FILE_MAX);
 	char *rest = text;
+	struct stat st;
 	ssize_t n;
 
 	if (!text)
 		return out_of_memory(err);
+	if (fstatat(store_fd, "info/alternates", &st, 0) == 0 && !S_ISREG(st.st_mode))
+		return not_regular(store, "info/alternates", err);
 	n = cm_read_file_at(store_fd, "info/alternates", text, ALTERNATES_FILE_MAX);
 	if (n == -ENOENT || n == -ENOTDIR)
 		return CM_OK;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "isolation/checkout/regular.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
@@ -154,6 +155,7 @@ int cm_source_open(const char *spec, struct cm_source *ret, struct cm_error *err
 	CM_AUTO_FREE char *dot_git = NULL;
 	CM_AUTO_FD int fd = -1;
 	git_repository *repo = NULL;
+	const char *git_dir;
 	struct stat st;
 	int r = check_is_path(spec, err);
 
@@ -168,10 +170,17 @@ int cm_source_open(const char *spec, struct cm_source *ret, struct cm_error *err
 	dot_git = cm_path_join(path, ".git");
 	if (!dot_git)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	r = lstat(dot_git, &st) == 0 ? open_gitdir(path, dot_git, &repo, err)
-				     : open_gitdir(path, path, &repo, err);
-	if (r != CM_OK)
+	git_dir = lstat(dot_git, &st) == 0 ? dot_git : path;
+	r = cm_regular_check(git_dir, err);
+	if (r == CM_OK)
+		r = open_gitdir(path, git_dir, &repo, err);
+	/* a linked worktree's refs and objects are elsewhere */
+	if (r == CM_OK && strcmp(git_repository_path(repo), git_repository_commondir(repo)) != 0)
+		r = cm_regular_check(git_repository_commondir(repo), err);
+	if (r != CM_OK) {
+		git_repository_free(repo);
 		return r;
+	}
 	ret->path = cm_ptr_take(&path);
 	ret->repo = repo;
 	return CM_OK;

@@ -146,7 +146,7 @@ t_plain() {
 	local stages
 	stages=$(sed -n 's/^{"type":"checkout.progress","stage":"\([a-z]*\)","received":[0-9]*,"total":[0-9]*}$/\1/p' progress | uniq | tr '\n' ' ')
 	[ "$stages" = 'open refs loose packs files done ' ] &&
-		[ "$(wc -l <progress)" -eq "$(grep -c '^{"type":"checkout.progress",.*}$' progress)" ] &&
+		! grep -qv -e '^{"type":"checkout.progress",.*}$' -e '^{"type":"checkout.alive"}$' progress &&
 		[ "$(wc -l <report)" -eq 1 ]
 	ok 'progress has each stage, one object a line'
 	rm -rf t g
@@ -379,6 +379,73 @@ t_object_store() {
 		[ ! -e t/.git/objects/extra ] && [ ! -e t/.git/objects/pack/stray.txt ] && sound t
 	ok 'what is no object is not copied'
 	rm -rf t
+}
+
+# What is at a name is not opened before it is known to be a file: 10 s are forever here.
+t_no_files() {
+	local name hung=0 said=0
+	git clone -q src pipes && git -C pipes worktree add -q ../piped light 2>/dev/null
+	git -C pipes pack-refs --all
+	for name in HEAD config packed-refs refs/heads/new refs/deep/er/x objects/pack/pack-x.idx \
+		objects/00/0123456789012345678901234567890123456789 objects/info/alternates \
+		objects/info/commit-graph index info/attributes shallow; do
+		[ ! -e "pipes/.git/$name" ] || mv "pipes/.git/$name" saved
+		mkdir -p "$(dirname "pipes/.git/$name")"
+		mkfifo "pipes/.git/$name"
+		timeout 10 "$checkout" --source pipes --target t --report-fd 3 3>report 2>stderr
+		rc=$?
+		[ $rc -ne 124 ] || hung=$((hung + 1))
+		{ [ $rc -eq 1 ] && has 'is not a regular file' "${name##*/}" && grep -q '^hint: ' stderr && [ ! -e t ]; } ||
+			said=$name
+		timeout 10 "$checkout" --status pipes >/dev/null 2>stderr
+		[ $? -ne 124 ] || hung=$((hung + 1))
+		rm -rf "pipes/.git/$name" t t.partial
+		[ ! -e saved ] || mv saved "pipes/.git/$name"
+	done
+	[ "$hung" = 0 ]
+	ok "a FIFO at any name of the git directory does not hang ($hung)"
+	[ "$said" = 0 ]
+	ok "and is refused by name ($said)"
+	rm -rf pipes/.git/refs/deep
+	mkfifo pipes/.git/refs/heads/late
+	timeout 10 "$checkout" --source piped --target t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'the same in the repository of a linked worktree' 1 checkout 'not a regular file'
+	rm pipes/.git/refs/heads/late
+	mkfifo fifo && ln -s "$work/fifo" pipes/.git/refs/heads/linked
+	timeout 10 "$checkout" --source pipes --target t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'a link to one' 1 checkout 'not a regular file'
+	rm pipes/.git/refs/heads/linked
+	mkdir odd && mkfifo odd/.git
+	timeout 10 "$checkout" --source odd --target t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'one instead of .git' 1 checkout 'not a regular file'
+	co pipes t && sound t
+	ok 'control: without them it works'
+	rm -rf t
+}
+
+# Life is told while there is any, and the report is the last line where both go to one descriptor.
+t_pulse() {
+	git init -q -b main heavy
+	head -c 60000000 /dev/zero | tr '\0' 'x' >heavy/huge
+	commit heavy h
+	"$checkout" --source heavy --target t --report-fd 3 --progress-fd 3 3>lines 2>stderr
+	rc=$?
+	[ $rc -eq 0 ] && grep -q '^{"type":"checkout.alive"}$' lines && tail -n 1 lines | grep -q '"type":"checkout.report"'
+	ok 'a huge file is told of as life'
+	rm -rf t
+	"$checkout" --status heavy --progress-fd 1 >lines 2>stderr
+	rc=$?
+	[ $rc -eq 0 ] && [ "$(tail -n 1 lines)" = '{"uncommitted":0}' ]
+	ok 'and the answer of --status is the last line'
+	mkfifo included && git -C heavy config include.path "$work/included"
+	timeout 3 "$checkout" --source heavy --target t --progress-fd 3 3>lines 2>stderr
+	rc=$?
+	[ $rc -eq 124 ] && [ "$(wc -l <lines)" -le 2 ]
+	ok 'one that waits is silent'
+	rm -rf heavy t t.partial
 }
 
 t_gc() {
@@ -884,6 +951,8 @@ t_refs
 t_short_ids
 t_alternates
 t_object_store
+t_no_files
+t_pulse
 t_gc
 t_names
 t_links
