@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -47,6 +48,22 @@ static int remove_group(const struct collector *c, int dir_fd, const char *name)
 	return path ? c->remove_group(path, c->data) : CM_E_NOMEM;
 }
 
+/* The session directory, where there was one: its files have the ids of the session's slot. */
+static int remove_files(const struct collector *c, int dir_fd, const char *name)
+{
+	char root[PATH_MAX];
+	CM_AUTO_FD int root_fd = -1;
+	ssize_t n = c->is_temporary ? cm_read_file_at(dir_fd, CM_STORE_ROOT, root, sizeof(root))
+				    : -ENOENT;
+
+	if (n < 0)
+		return n == -ENOENT ? 0 : (int)n;
+	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root_fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return cm_remove_tree_at(root_fd, name);
+}
+
 static bool is_at(int parent_fd, const char *name, int dir_fd)
 {
 	struct stat by_name;
@@ -70,8 +87,9 @@ static void collect_one(const struct collector *c, int parent_fd, const char *na
 	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0 ||
 	    !is_at(parent_fd, name, dir_fd))
 		return;
-	/* its keeper is still at work; or its groups cannot go yet */
-	if (cm_keeper_lock_is_held(dir_fd) || remove_group(c, dir_fd, name) != 0)
+	/* its keeper is still at work; or its groups or its files cannot go yet */
+	if (cm_keeper_lock_is_held(dir_fd) || remove_group(c, dir_fd, name) != 0 ||
+	    remove_files(c, dir_fd, name) != 0)
 		return;
 	slot = c->is_temporary ? cm_store_lock_slot(lock_fd) : CM_SLOT_NONE;
 	cm_store_random_hex(random);

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,6 +117,18 @@ static int give_away(const struct cm_store_session *s, int fd, struct stat *st,
 	return CM_OK;
 }
 
+/* What a temporary session works on goes with it: also by whoever finds it when all are dead. */
+static int note_root(const struct cm_store_session *s, struct cm_error *err)
+{
+	const char *root = s->record.root;
+	int r;
+
+	if (!s->record.is_temporary)
+		return CM_OK;
+	r = cm_replace_file_at(s->dir_fd, CM_STORE_ROOT, root, strlen(root), 0600, false);
+	return r < 0 ? cm_store_fail(err, -r, "write", s->dir, CM_STORE_ROOT) : CM_OK;
+}
+
 int cm_store_session_dir_make(struct cm_store *store, const struct cm_store_session *s,
 			      struct cm_error *err)
 {
@@ -126,6 +139,8 @@ int cm_store_session_dir_make(struct cm_store *store, const struct cm_store_sess
 	int r = open_root(s->record.root, s->record.agent_id != 0, &root_fd, err);
 
 	(void)store;
+	if (r == CM_OK)
+		r = note_root(s, err);
 	if (r != CM_OK)
 		return r;
 	if (mkdirat(root_fd, s->record.id, 0700) < 0 && errno != EEXIST)

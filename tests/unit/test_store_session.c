@@ -408,10 +408,13 @@ static void test_collect(void **state)
 	struct env *e = *state;
 	struct cm_store_session s;
 	struct cm_store_session alive;
+	struct stat st;
+	char files[512] = "";
 	int n_groups = 0;
 	int keeper = -1;
 
 	assert_int_equal(env_create(e, "alive", true, &alive, NULL), CM_OK);
+	assert_int_equal(cm_store_session_dir_make(&e->store, &alive, NULL), CM_OK);
 	for (int i = 0; i < 5; i++) {
 		char id[16];
 
@@ -422,6 +425,19 @@ static void test_collect(void **state)
 					 0);
 		if (i == 1)
 			assert_int_equal(cm_store_keeper_lock(s.dir_fd, &keeper, NULL), CM_OK);
+		/* the same with a directory to work on; of the last one, its root is gone */
+		if (i >= 2) {
+			assert_int_equal(cm_store_session_dir_make(&e->store, &s, NULL), CM_OK);
+			assert_int_equal(snprintf(files, sizeof(files), "%s", s.session_dir) > 0,
+					 true);
+			assert_int_equal(lstat(files, &st), 0);
+		}
+		if (i == 4) {
+			assert_int_equal(
+				cm_replace_file_at(s.dir_fd, "root", "/no/such", 8, 0600, false),
+				0);
+			assert_int_equal(rmdir(files), 0);
+		}
 		cm_store_session_close(&s);
 	}
 	assert_int_equal(env_count(e), 6);
@@ -433,7 +449,12 @@ static void test_collect(void **state)
 	assert_int_equal(cm_store_collect(&e->store, count_group, &n_groups, NULL), CM_OK);
 	assert_int_equal(n_groups, 2);
 	assert_int_equal(env_count(e), 1);
-	assert_int_equal(cm_store_session_remove(&e->store, &alive, false, NULL), CM_OK);
+	/* what is left of the session root: the living one's directory */
+	*strrchr(files, '/') = '\0';
+	assert_int_equal(lstat(files, &st), 0);
+	assert_int_equal(st.st_nlink, 3);
+	assert_int_equal(lstat(alive.session_dir, &st), 0);
+	assert_int_equal(cm_store_session_remove(&e->store, &alive, true, NULL), CM_OK);
 	cm_store_session_close(&alive);
 }
 
