@@ -24,7 +24,6 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 
-#define TEXT_START ((size_t)64 * 1024)
 /* a host with 20,000 mounts; what is longer is a host that we do not know how to read */
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
@@ -275,36 +274,49 @@ void cm_host_cgroup_resolve_v1(struct cm_host_cgroup *facts)
 			       "no writable v1 hierarchy for:%s", missing);
 }
 
-/* NULL when it cannot be read; errno tells. Caller frees. */
-static char *read_proc(const char *path)
-{
-	for (size_t size = TEXT_START; size <= TEXT_MAX; size *= 4) {
-		CM_AUTO_FREE char *text = cm_malloc(size);
-		ssize_t n;
+/* A text in the caller's memory, or where that is too small, in one of its own. */
+struct proc_text {
+	char usual[16UL * 1024];
+	char *large;
+};
 
-		if (!text)
+/* NULL when it cannot be read; errno tells. */
+static const char *read_proc(const char *path, struct proc_text *text)
+{
+	ssize_t n = cm_read_file_at(AT_FDCWD, path, text->usual, sizeof(text->usual));
+
+	text->large = NULL;
+	if (n >= 0)
+		return text->usual;
+	for (size_t size = 4 * sizeof(text->usual); n == -E2BIG && size <= TEXT_MAX; size *= 4) {
+		free(text->large);
+		text->large = cm_malloc(size);
+		if (!text->large)
 			return NULL;
-		n = cm_read_file_at(AT_FDCWD, path, text, size);
-		if (n >= 0)
-			return cm_ptr_take(&text);
-		errno = (int)-n;
-		if (n != -E2BIG)
-			return NULL;
+		n = cm_read_file_at(AT_FDCWD, path, text->large, size);
 	}
+	if (n >= 0)
+		return text->large;
+	errno = (int)-n;
 	return NULL;
+}
+
+static void clear_text(struct proc_text *text)
+{
+	free(text->large);
 }
 
 void cm_host_cgroup_read(bool is_root, struct cm_host_cgroup *ret)
 {
-	CM_AUTO_FREE char *mountinfo = read_proc("/proc/self/mountinfo");
-	CM_AUTO_FREE char *self_cgroup = NULL;
+	__attribute__((cleanup(clear_text))) struct proc_text mounts;
+	__attribute__((cleanup(clear_text))) struct proc_text own;
+	const char *mountinfo = read_proc("/proc/self/mountinfo", &mounts);
+	const char *self_cgroup = read_proc("/proc/self/cgroup", &own);
 	struct cm_host_cgroup_v2 v2;
 	char run_user_dir[64];
 	uid_t uid = geteuid();
 
-	if (mountinfo)
-		self_cgroup = read_proc("/proc/self/cgroup");
-	if (!self_cgroup) {
+	if (!mountinfo || !self_cgroup) {
 		no_groups(ret, "/proc/self/%s cannot be read (%s)",
 			  mountinfo ? "cgroup" : "mountinfo", strerror(errno));
 		return;

@@ -173,12 +173,14 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 	struct cm_host host;
 	int r;
 
-	/* cgroup holds paths for pages: it is not cleared and copied, but read in place at the end */
+	/* cgroup holds paths for pages: it is not cleared and copied, but read in place */
 	memset(&host, 0, offsetof(struct cm_host, cgroup));
 	host.subids = (struct cm_host_subids){ 0 };
 	host.uid = geteuid();
 	host.gid = getegid();
 	host.is_root = host.uid == 0 && has_root_capabilities() && has_slot_ids();
+	/* first: whoever makes a mount namespace meanwhile holds up who reads the mounts */
+	cm_host_cgroup_read(host.is_root, &ret->cgroup);
 	r = read_groups(&host, err);
 	if (r == CM_OK)
 		r = read_user(&host, env, err);
@@ -194,7 +196,6 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 		read_subids(&host);
 	memcpy(ret, &host, offsetof(struct cm_host, cgroup));
 	ret->subids = host.subids;
-	cm_host_cgroup_read(ret->is_root, &ret->cgroup);
 	return CM_OK;
 }
 

@@ -30,6 +30,9 @@ struct builder {
 	struct cm_targets targets;
 	/* /proc/sys of the procfs that was mounted, below whatever is mounted over it later */
 	int sysctl_fd;
+	/* the jail's one tmpfs, and how many directories it has */
+	int tmpfs_fd;
+	unsigned int n_tmpfs_dirs;
 };
 
 static int fail(struct builder *b, const char *what, const char *path)
@@ -94,6 +97,21 @@ static unsigned int attrs_of(const struct cm_plan_op *op)
 	if ((op->flags & CM_OPF_READ_ONLY) != 0)
 		attrs |= MOUNT_ATTR_RDONLY;
 	return attrs;
+}
+
+/* A directory in which mount points may be made. */
+static int attach_own(struct builder *b, const struct cm_plan_op *op, int fd, const char *path)
+{
+	struct mount_attr attr = { .attr_set = attrs_of(op) };
+	struct cm_place place;
+	int r;
+
+	if (cm_sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+		return fail(b, "set the mount flags of", path);
+	r = cm_targets_dir(&b->targets, path, &place, b->err);
+	if (r == CM_OK)
+		r = cm_targets_attach(&b->targets, fd, &place, path, b->err);
+	return r < 0 ? r : cm_targets_own(&b->targets, fd, b->err);
 }
 
 static int run_bind(struct builder *b, const struct cm_plan_op *op, const char *path,
@@ -167,30 +185,45 @@ static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const 
 	return r < 0 ? r : cm_targets_attach(&b->targets, overlay, &place, path, b->err);
 }
 
-static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char *path)
+/*
+ * One file system for all that is in memory: making and taking down one costs as much as ten
+ * mounts. It is attached where the first of its directories is mounted, which then covers it.
+ */
+static int make_tmpfs(struct builder *b, const char *path)
 {
+	const struct cm_plan_header *h = b->plan->header;
 	char size[32];
 	char inodes[40];
-	char mode[16];
-	char uid[16];
-	char gid[16];
-	const char *options[6] = { size, inodes, mode };
+	const char *options[] = { size, inodes, "mode=0755", NULL };
+
+	(void)snprintf(size, sizeof(size), "size=%llu", (unsigned long long)h->tmpfs_bytes);
+	(void)snprintf(inodes, sizeof(inodes), "nr_inodes=%llu",
+		       (unsigned long long)h->tmpfs_inodes);
+	return mount_fs_at(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path,
+			   &b->tmpfs_fd);
+}
+
+static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char *path)
+{
 	CM_AUTO_FD int fd = -1;
+	char name[16];
 	int r;
 
-	(void)snprintf(size, sizeof(size), "size=%llu", (unsigned long long)op->size_bytes);
-	(void)snprintf(inodes, sizeof(inodes), "nr_inodes=%llu", (unsigned long long)op->n_inodes);
-	(void)snprintf(mode, sizeof(mode), "mode=%04o", op->mode);
-	if ((op->flags & CM_OPF_AGENT) != 0) {
-		(void)snprintf(uid, sizeof(uid), "uid=%u", CM_ID_AGENT);
-		(void)snprintf(gid, sizeof(gid), "gid=%u", CM_ID_AGENT);
-		options[3] = uid;
-		options[4] = gid;
+	if (b->tmpfs_fd < 0) {
+		r = make_tmpfs(b, path);
+		if (r < 0)
+			return r;
 	}
-	r = mount_fs_at(b, "tmpfs", options, attrs_of(op), path, &fd);
-	if (r == CM_OK)
-		r = cm_targets_own(&b->targets, fd, b->err);
-	return r;
+	(void)snprintf(name, sizeof(name), "%u", b->n_tmpfs_dirs++);
+	if (mkdirat(b->tmpfs_fd, name, op->mode) < 0)
+		return fail(b, "make the directory for", path);
+	if ((op->flags & CM_OPF_AGENT) != 0 &&
+	    fchownat(b->tmpfs_fd, name, CM_ID_AGENT, CM_ID_AGENT, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(b, "give away", path);
+	fd = cm_sys_open_tree(b->tmpfs_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (fd < 0)
+		return fail(b, "clone the mount for", path);
+	return attach_own(b, op, fd, path);
 }
 
 static int run_proc(struct builder *b, const char *path)
@@ -465,6 +498,7 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		.sources = sources,
 		.err = err,
 		.sysctl_fd = -1,
+		.tmpfs_fd = -1,
 	};
 	int r;
 
@@ -477,5 +511,6 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		r = pivot(&b);
 	cm_targets_clear(&b.targets);
 	cm_fd_close(&b.sysctl_fd);
+	cm_fd_close(&b.tmpfs_fd);
 	return r;
 }

@@ -9,9 +9,12 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
-/* Every tmpfs has bounds: unbounded ones each hold half of the machine's memory. */
+/* An unbounded tmpfs would hold half of the machine's memory. */
 #define MIN_TMPFS_BYTES (16ULL * 1024 * 1024)
 #define MAX_TMPFS_INODES (1024ULL * 1024)
+/* of one file of ours, in bytes */
+#define MAX_TEXT (512UL * 1024)
+#define USUAL_TEXT 2000
 
 struct cm_plan_op *cm_build_bind(struct cm_build *build, const char *source, const char *target,
 				 uint32_t flags)
@@ -67,26 +70,29 @@ void cm_build_file(struct cm_build *build, const char *target, const char *conte
 	put_file(build, target, content, strlen(content));
 }
 
-void cm_build_file_buf(struct cm_build *build, const char *target, struct cm_buf *buf)
+struct cm_buf *cm_build_text(struct cm_build *build)
 {
-	if (cm_buf_status(buf) != CM_OK)
-		build->b->strings.has_failed = true;
-	else
-		put_file(build, target, buf->data ? buf->data : "", buf->len);
-	cm_buf_clear(buf);
+	cm_buf_reset(&build->text);
+	return &build->text;
 }
 
-struct cm_plan_op *cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode,
-				  uint32_t flags)
+void cm_build_file_text(struct cm_build *build, const char *target)
+{
+	const struct cm_buf *text = &build->text;
+
+	if (cm_buf_status(text) != CM_OK)
+		build->b->strings.has_failed = true;
+	else
+		put_file(build, target, text->data ? text->data : "", text->len);
+}
+
+void cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode, uint32_t flags)
 {
 	struct cm_plan_op *op = cm_plan_builder_op(build->b, CM_OP_TMPFS);
 
 	op->target = cm_plan_builder_str(build->b, target);
 	op->mode = mode;
 	op->flags = flags;
-	op->size_bytes = build->tmpfs_bytes;
-	op->n_inodes = build->tmpfs_inodes;
-	return op;
 }
 
 void cm_build_idmap(struct cm_build *build, struct cm_plan_op *op, const struct cm_node *node)
@@ -115,15 +121,16 @@ void cm_build_note_hidden(struct cm_build *build, const char *path, const char *
 
 static void set_tmpfs_bounds(struct cm_build *build)
 {
-	uint64_t memory = build->b->header.limits.memory_bytes;
+	struct cm_plan_header *h = &build->b->header;
+	uint64_t memory = h->limits.memory_bytes;
 
 	if (memory == UINT64_MAX || memory > build->req->host->memory_bytes)
 		memory = build->req->host->memory_bytes;
-	build->tmpfs_bytes = memory / 2 < MIN_TMPFS_BYTES ? MIN_TMPFS_BYTES : memory / 2;
+	h->tmpfs_bytes = memory / 2 < MIN_TMPFS_BYTES ? MIN_TMPFS_BYTES : memory / 2;
 	/* an inode costs the kernel about 1 KiB that no size counts */
-	build->tmpfs_inodes = build->tmpfs_bytes / 4096;
-	if (build->tmpfs_inodes > MAX_TMPFS_INODES)
-		build->tmpfs_inodes = MAX_TMPFS_INODES;
+	h->tmpfs_inodes = h->tmpfs_bytes / 4096;
+	if (h->tmpfs_inodes > MAX_TMPFS_INODES)
+		h->tmpfs_inodes = MAX_TMPFS_INODES;
 }
 
 static void set_header(struct cm_build *build)
@@ -181,16 +188,19 @@ int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
 	struct cm_build build = { .req = req, .b = b, .summary = &summary };
 	int r;
 
+	cm_buf_init(&build.text, MAX_TEXT);
+	cm_buf_reserve(&build.text, USUAL_TEXT);
 	r = cm_build_identity(&build, err);
 	if (r == CM_OK)
 		r = cm_build_limits(&build, err);
 	if (r == CM_OK)
 		r = cm_build_level(&build, err);
-	if (r < 0)
-		return r;
-	set_header(&build);
-	set_tmpfs_bounds(&build);
-	r = add_steps(&build, err);
+	if (r == CM_OK) {
+		set_header(&build);
+		set_tmpfs_bounds(&build);
+		r = add_steps(&build, err);
+	}
+	cm_buf_clear(&build.text);
 	if (r < 0)
 		return r;
 	*ret = summary;

@@ -7,7 +7,6 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
-#define MAX_FILE (256UL * 1024)
 #define MAX_COPY (16UL * 1024)
 /* An address for documents (RFC 5737): the kernel refuses the question for want of a route, at once,
  * and counts it. That a name was looked up is what most commands without a network can tell. */
@@ -29,7 +28,7 @@ static void copy(struct cm_build *build, const struct cm_node *node, const char 
 	op->expect_dev = node->dev;
 	op->expect_ino = node->ino;
 	op->expect_ctime_ns = node->ctime_ns;
-	op->size_bytes = node->size;
+	op->expect_bytes = node->size;
 }
 
 static void build_listed(struct cm_build *build)
@@ -81,15 +80,15 @@ static void build_host_names(struct cm_build *build)
  * and not "try again later". */
 static void build_own_names(struct cm_build *build)
 {
-	struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 	char hostname[65];
 
 	cm_build_hostname(build->req, hostname);
-	cm_buf_init(&text, MAX_FILE);
-	cm_buf_puts(&text, "127.0.0.1 localhost ");
-	cm_buf_puts(&text, hostname);
-	cm_buf_puts(&text, "\n::1 localhost ip6-localhost ip6-loopback\n");
-	cm_build_file_buf(build, "/etc/hosts", &text);
+
+	cm_buf_puts(text, "127.0.0.1 localhost ");
+	cm_buf_puts(text, hostname);
+	cm_buf_puts(text, "\n::1 localhost ip6-localhost ip6-loopback\n");
+	cm_build_file_text(build, "/etc/hosts");
 	cm_build_file(build, "/etc/resolv.conf",
 		      "# this session has no network: no name can be looked up\n"
 		      "nameserver " NO_SERVER "\noptions timeout:1 attempts:1\n");
@@ -149,9 +148,8 @@ static void put_safe_directories(struct cm_build *build, struct cm_buf *text)
 static void build_gitconfig(struct cm_build *build)
 {
 	const struct cm_strv *settings = &build->req->git->settings;
-	struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 
-	cm_buf_init(&text, MAX_FILE);
 	for (size_t i = 0; i < settings->n; i++) {
 		const char *name = settings->v[i];
 		const char *dot = strchr(name, '.');
@@ -159,15 +157,15 @@ static void build_gitconfig(struct cm_build *build)
 
 		if (!dot || !equals || dot > equals || has_control(name))
 			continue;
-		cm_buf_putc(&text, '[');
-		cm_buf_append(&text, name, (size_t)(dot - name));
-		cm_buf_puts(&text, "]\n\t");
-		cm_buf_append(&text, dot + 1, (size_t)(equals - dot - 1));
-		cm_buf_puts(&text, " = ");
-		put_quoted(&text, equals + 1);
+		cm_buf_putc(text, '[');
+		cm_buf_append(text, name, (size_t)(dot - name));
+		cm_buf_puts(text, "]\n\t");
+		cm_buf_append(text, dot + 1, (size_t)(equals - dot - 1));
+		cm_buf_puts(text, " = ");
+		put_quoted(text, equals + 1);
 	}
-	put_safe_directories(build, &text);
-	cm_build_file_buf(build, "/etc/gitconfig", &text);
+	put_safe_directories(build, text);
+	cm_build_file_text(build, "/etc/gitconfig");
 }
 
 /* A setting that names a file which is not inside would break what it was to help. */
@@ -181,27 +179,26 @@ static bool is_usable(const struct cm_build *build, const char *setting)
 static void build_tool_settings(struct cm_build *build)
 {
 	const struct cm_tree_facts *tree = build->req->tree;
-	struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 
-	cm_buf_init(&text, MAX_FILE);
 	for (size_t i = 0; i < tree->npm.n; i++) {
 		if (!is_usable(build, tree->npm.v[i]))
 			continue;
-		cm_buf_puts(&text, tree->npm.v[i]);
-		cm_buf_putc(&text, '\n');
+		cm_buf_puts(text, tree->npm.v[i]);
+		cm_buf_putc(text, '\n');
 	}
-	if (text.len > 0)
-		cm_build_file_buf(build, "/etc/npmrc", &text);
+	if (text->len > 0)
+		cm_build_file_text(build, "/etc/npmrc");
+	text = cm_build_text(build);
 	for (size_t i = 0; i < tree->pip.n; i++) {
 		if (!is_usable(build, tree->pip.v[i]))
 			continue;
-		cm_buf_puts(&text, text.len == 0 ? "[global]\n" : "");
-		cm_buf_puts(&text, tree->pip.v[i]);
-		cm_buf_putc(&text, '\n');
+		cm_buf_puts(text, text->len == 0 ? "[global]\n" : "");
+		cm_buf_puts(text, tree->pip.v[i]);
+		cm_buf_putc(text, '\n');
 	}
-	if (text.len > 0)
-		cm_build_file_buf(build, "/etc/pip.conf", &text);
-	cm_buf_clear(&text);
+	if (text->len > 0)
+		cm_build_file_text(build, "/etc/pip.conf");
 }
 
 void cm_build_etc(struct cm_build *build)

@@ -15,9 +15,8 @@ struct cm_build {
 	const struct cm_plan_request *req;
 	struct cm_plan_builder *b;
 	struct cm_plan_summary *summary;
-	/* bytes and inodes of each writable tmpfs */
-	uint64_t tmpfs_bytes;
-	uint64_t tmpfs_inodes;
+	/* for one text after the other: memory for each would be mapped and unmapped anew */
+	struct cm_buf text;
 };
 
 /* build_level.c: who is who inside, and the level. Before everything: it can refuse. */
@@ -69,10 +68,11 @@ struct cm_plan_op *cm_build_bind_node(struct cm_build *build, const struct cm_no
 void cm_build_symlink(struct cm_build *build, const char *target, const char *text);
 void cm_build_dir(struct cm_build *build, const char *target, uint16_t mode, uint32_t flags);
 void cm_build_file(struct cm_build *build, const char *target, const char *content);
-/* Empties buf; an unusable one makes no step but a failed plan. */
-void cm_build_file_buf(struct cm_build *build, const char *target, struct cm_buf *buf);
-struct cm_plan_op *cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode,
-				  uint32_t flags);
+/* build->text, empty */
+struct cm_buf *cm_build_text(struct cm_build *build);
+/* A file of what is in build->text; when that has failed, a failed plan. */
+void cm_build_file_text(struct cm_build *build, const char *target);
+void cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode, uint32_t flags);
 /* A line of the summary's notes. */
 void cm_build_note_hidden(struct cm_build *build, const char *path, const char *why);
 /* As root the mount shows files of the node's owner as the agent's. */

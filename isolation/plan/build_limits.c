@@ -184,21 +184,20 @@ static int apply_open_files(struct cm_build *build, struct cm_error *err)
 static void set_base(struct cm_build *build)
 {
 	const struct cm_host_cgroup *cg = &build->req->host->cgroup;
-	CM_AUTO_BUF struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 
-	cm_buf_init(&text, sizeof(cg->v1_base) + CM_CG_N);
 	if (cg->kind == CM_CGROUP_V2)
-		cm_buf_puts(&text, cg->v2_base);
+		cm_buf_puts(text, cg->v2_base);
 	for (size_t i = 0; cg->kind == CM_CGROUP_V1 && i < CM_CG_N; i++) {
 		if (i > 0)
-			cm_buf_putc(&text, '\n');
-		cm_buf_puts(&text, cg->v1_base[i]);
+			cm_buf_putc(text, '\n');
+		cm_buf_puts(text, cg->v1_base[i]);
 	}
-	if (cm_buf_status(&text) != CM_OK)
+	if (cm_buf_status(text) != CM_OK)
 		build->b->strings.has_failed = true;
 	else
 		build->b->header.cgroup_base =
-			cm_plan_builder_str(build->b, text.data ? text.data : "");
+			cm_plan_builder_str(build->b, text->data ? text->data : "");
 }
 
 static void set_group(struct cm_build *build)

@@ -8,8 +8,6 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
-#define MAX_FILE (512UL * 1024)
-
 /* passwd's separator, and what is not a name for useradd and the shell. */
 static bool is_name(const char *name)
 {
@@ -155,38 +153,36 @@ static void build_passwd(struct cm_build *build)
 {
 	const char *image = build->req->tree->passwd;
 	bool is_root = build->req->spec->user == CM_USER_ROOT;
-	struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 
-	cm_buf_init(&text, MAX_FILE);
 	if (image)
-		put_image_passwd(build, &text, image);
+		put_image_passwd(build, text, image);
 	else
-		cm_buf_printf(&text, "root:x:0:0:root:%s:%s\n",
+		cm_buf_printf(text, "root:x:0:0:root:%s:%s\n",
 			      is_root ? home_field(build) : "/root",
 			      is_root ? cm_build_shell(build->req) : "/bin/sh");
 	if (!image || !find_id(image, CM_ID_AGENT))
-		put_agent(build, &text);
+		put_agent(build, text);
 	if (!image)
-		cm_buf_puts(&text, "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n");
-	cm_buf_printf(&text, "casemate:x:%u:%u::/nonexistent:/bin/false\n", CM_ID_INIT, CM_ID_INIT);
-	cm_build_file_buf(build, "/etc/passwd", &text);
+		cm_buf_puts(text, "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n");
+	cm_buf_printf(text, "casemate:x:%u:%u::/nonexistent:/bin/false\n", CM_ID_INIT, CM_ID_INIT);
+	cm_build_file_text(build, "/etc/passwd");
 }
 
 static void build_group(struct cm_build *build)
 {
 	const char *image = build->req->tree->group;
 	char name[CM_USER_NAME_SIZE] = "user";
-	struct cm_buf text;
+	struct cm_buf *text = cm_build_text(build);
 
-	cm_buf_init(&text, MAX_FILE);
-	cm_buf_puts(&text, image ? image : "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n");
-	end_line(&text);
+	cm_buf_puts(text, image ? image : "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n");
+	end_line(text);
 	if (build->req->spec->user != CM_USER_ROOT)
 		cm_build_user_name(build->req, name);
 	if (!image || !find_id(image, CM_ID_AGENT))
-		cm_buf_printf(&text, "%s:x:%u:\n", name, CM_ID_AGENT);
-	cm_buf_printf(&text, "casemate:x:%u:\n", CM_ID_INIT);
-	cm_build_file_buf(build, "/etc/group", &text);
+		cm_buf_printf(text, "%s:x:%u:\n", name, CM_ID_AGENT);
+	cm_buf_printf(text, "casemate:x:%u:\n", CM_ID_INIT);
+	cm_build_file_text(build, "/etc/group");
 }
 
 /* 64-bit FNV-1a, then the finishing steps of splitmix64: a name, not a secret. */

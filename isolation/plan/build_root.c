@@ -8,9 +8,6 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
-#define RUN_BYTES (16ULL * 1024 * 1024)
-#define RUN_INODES 4096
-
 struct proc_row {
 	const char *name;
 	bool is_mask;
@@ -117,7 +114,7 @@ void cm_build_dev(struct cm_build *build)
 	op = cm_plan_builder_op(build->b, CM_OP_DEVPTS);
 	op->target = cm_plan_builder_str(build->b, "/dev/pts");
 	op->flags = CM_OPF_DEV | CM_OPF_NOEXEC | CM_OPF_WRITABLE;
-	(void)cm_build_tmpfs(build, "/dev/shm", 01777, CM_OPF_WRITABLE);
+	cm_build_tmpfs(build, "/dev/shm", 01777, CM_OPF_WRITABLE);
 	op = cm_plan_builder_op(build->b, CM_OP_MQUEUE);
 	op->target = cm_plan_builder_str(build->b, "/dev/mqueue");
 	op->flags = CM_OPF_TRY | CM_OPF_NOEXEC | CM_OPF_WRITABLE;
@@ -167,7 +164,7 @@ void cm_build_sys(struct cm_build *build)
 	}
 }
 
-/* A directory of the session's own on the host, or a tmpfs that ends with it. */
+/* A directory of the session's own on the host, or one in memory that ends with it. */
 static void build_own(struct cm_build *build, const char *dir, const char *target, uint16_t mode,
 		      uint32_t flags)
 {
@@ -175,7 +172,7 @@ static void build_own(struct cm_build *build, const char *dir, const char *targe
 		(void)cm_build_bind(build, dir, target,
 				    CM_OPF_WRITABLE | CM_OPF_RECURSIVE | CM_OPF_AGENT);
 	else
-		(void)cm_build_tmpfs(build, target, mode, CM_OPF_WRITABLE | flags);
+		cm_build_tmpfs(build, target, mode, CM_OPF_WRITABLE | flags);
 }
 
 /* Is something mounted below dir? Nothing is mounted through a symbolic link. */
@@ -209,7 +206,6 @@ static void build_var_tmp(struct cm_build *build)
 void cm_build_var(struct cm_build *build)
 {
 	const struct cm_nodes *extra = &build->req->tree->extra;
-	struct cm_plan_op *op;
 
 	for (size_t i = 0; i < extra->n; i++) {
 		const struct cm_node *node = &extra->v[i];
@@ -225,9 +221,7 @@ void cm_build_var(struct cm_build *build)
 	cm_build_symlink(build, "/var/lock", "../run/lock");
 	build_var_tmp(build);
 	/* one mount for what is written below /run; its top is not the agent's */
-	op = cm_build_tmpfs(build, "/run", 0755, CM_OPF_WRITABLE | CM_OPF_NOEXEC);
-	op->size_bytes = RUN_BYTES;
-	op->n_inodes = RUN_INODES;
+	cm_build_tmpfs(build, "/run", 0755, CM_OPF_WRITABLE | CM_OPF_NOEXEC);
 	cm_build_dir(build, "/run/lock", 01777, 0);
 	cm_build_dir(build, "/run/user/1000", 0700, CM_OPF_AGENT);
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define USUAL_STRINGS (16UL * 1024 - 64)
+
 void cm_plan_builder_init(struct cm_plan_builder *b)
 {
 	memset(&b->header, 0, sizeof(b->header));
@@ -11,6 +13,8 @@ void cm_plan_builder_init(struct cm_plan_builder *b)
 	memcpy(b->header.build_id, cm_build_id, sizeof(b->header.build_id));
 	b->has_overflowed = false;
 	cm_buf_init(&b->strings, CM_PLAN_MAX_STRINGS);
+	/* what a plan usually has, so that it does not grow step by step */
+	cm_buf_reserve(&b->strings, USUAL_STRINGS);
 	/* offset 0 is the empty string */
 	cm_buf_append(&b->strings, "", 1);
 }
@@ -78,6 +82,7 @@ int cm_plan_builder_finish(struct cm_plan_builder *b, struct cm_buf *out, struct
 	b->header.strings_len = (uint32_t)b->strings.len;
 	b->header.size = (uint32_t)(sizeof(b->header) + b->header.n_ops * sizeof(b->ops[0]) +
 				    b->strings.len);
+	cm_buf_reserve(out, b->header.size);
 	cm_buf_append(out, &b->header, sizeof(b->header));
 	cm_buf_append(out, b->ops, b->header.n_ops * sizeof(b->ops[0]));
 	cm_buf_append(out, b->strings.data, b->strings.len);
@@ -182,7 +187,7 @@ static int check_op(const struct cm_plan_header *h, const struct cm_plan_op *op,
 		return malformed(err, "source is not a clean absolute path");
 	if (op->kind == CM_OP_CGROUPFS && *source != '\0' && !relative_ok(source))
 		return malformed(err, "bad controller name");
-	if (op->kind == CM_OP_TMPFS && (op->size_bytes == 0 || op->n_inodes == 0))
+	if (op->kind == CM_OP_TMPFS && (h->tmpfs_bytes == 0 || h->tmpfs_inodes == 0))
 		return malformed(err, "tmpfs without bounds");
 	return CM_OK;
 }

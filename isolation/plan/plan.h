@@ -44,6 +44,7 @@ enum cm_plan_op_kind {
 	CM_OP_BIND = 1,
 	/* like BIND, behind a read-only overlay, so that host sockets and FIFOs are inert */
 	CM_OP_BIND_INERT,
+	/* a new directory of the one tmpfs of the jail, which header.tmpfs_bytes bounds */
 	CM_OP_TMPFS,
 	CM_OP_PROC,
 	CM_OP_DEVPTS,
@@ -103,9 +104,6 @@ struct cm_plan_op {
 	uint32_t target;
 	uint32_t content;
 	uint32_t content_len;
-	/* TMPFS: size in bytes and number of inodes */
-	uint64_t size_bytes;
-	uint64_t n_inodes;
 	/* IDMAP: host ids shown as the agent's */
 	uint32_t owner_uid;
 	uint32_t owner_gid;
@@ -113,7 +111,8 @@ struct cm_plan_op {
 	 * (0: any) */
 	uint64_t expect_dev;
 	uint64_t expect_ino;
-	/* COPY: the source's ctime in ns: whatever is done to a file changes it */
+	/* COPY: the source's size, and its ctime in ns: whatever is done to a file changes it */
+	uint64_t expect_bytes;
 	uint64_t expect_ctime_ns;
 };
 
@@ -206,6 +205,9 @@ struct cm_plan_header {
 	uint32_t state_dir;
 	uint32_t reserved_;
 	uint64_t generation;
+	/* of all that is in memory: /tmp, /dev/shm, /run and a private home together */
+	uint64_t tmpfs_bytes;
+	uint64_t tmpfs_inodes;
 	struct cm_plan_limits limits;
 };
 

@@ -49,9 +49,6 @@ static void print_op(const struct cm_plan *plan, const struct cm_plan_op *op, st
 	}
 	if (op->mode != 0)
 		cm_buf_printf(out, " mode=%04o", op->mode);
-	if (op->kind == CM_OP_TMPFS)
-		cm_buf_printf(out, " size=%" PRIu64 " inodes=%" PRIu64, op->size_bytes,
-			      op->n_inodes);
 	if ((op->flags & CM_OPF_IDMAP) != 0)
 		cm_buf_printf(out, " owner=%u:%u", op->owner_uid, op->owner_gid);
 	if (op->content_len != 0) {
@@ -110,6 +107,8 @@ void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 	print_limit(out, "open-files", h->limits.open_files);
 	print_limit(out, "stack", h->limits.stack_bytes);
 	print_limit(out, "core", h->limits.core_bytes);
+	print_limit(out, "tmpfs", h->tmpfs_bytes);
+	print_limit(out, "tmpfs-inodes", h->tmpfs_inodes);
 	print_line(out, "cpuset ", cm_plan_str(plan, h->cpuset));
 	for (uint32_t i = 0; i < h->n_ops; i++)
 		print_op(plan, &plan->ops[i], out);

@@ -88,7 +88,7 @@ static void put_key(const struct cm_plan_builder *b, const struct cm_plan_op *op
 {
 	const uint32_t what[4] = { op->kind, op->mode, op->flags, op->content_len };
 	const uint64_t identity[4] = { op->expect_dev, op->expect_ino, op->expect_ctime_ns,
-				       op->size_bytes };
+				       op->expect_bytes };
 
 	cm_buf_append(key, what, sizeof(what));
 	if (op->kind == CM_OP_COPY)
@@ -113,6 +113,7 @@ int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *ret, struct 
 			b->ops[n++] = b->ops[i];
 	}
 	b->header.n_ops = n;
+	cm_buf_reserve(key, b->strings.len + ret->n_ops * sizeof(uint64_t[8]));
 	cm_buf_append(key, cm_build_id, sizeof(cm_build_id));
 	for (uint32_t i = 0; i < ret->n_ops; i++)
 		put_key(b, &ret->ops[i], key);

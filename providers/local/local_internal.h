@@ -49,6 +49,11 @@ struct cm_local_plan {
 	const char *extra_source;
 	const char *extra_target;
 	bool is_extra_file;
+	/*
+	 * Called with the plan as soon as it is complete, so that the jail is made while what only
+	 * commands need is still looked for. May be NULL.
+	 */
+	int (*ready)(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err);
 };
 /*
  * Facts and plan for spec with the workspace in l->workspace (filled here from dir); the flat form

@@ -162,7 +162,11 @@ static int finish(struct cm_local *l, struct cm_plan_builder *b, const struct cm
 		r = print_plan(l, b, err);
 	if (r == CM_OK)
 		r = cm_local_skeleton(l, b, err);
-	return r < 0 ? r : cm_plan_builder_finish(b, out, err);
+	if (r == CM_OK)
+		r = cm_plan_builder_finish(b, out, err);
+	if (r == CM_OK && extra && extra->ready)
+		r = extra->ready(l, out, err);
+	return r;
 }
 
 int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const char *dir,
@@ -179,23 +183,23 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 
 	if (!b)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
+	cm_plan_builder_init(b);
 	r = read_workspace(l, spec, dir, err);
 	if (r == CM_OK)
 		r = read_facts(l, spec, &facts, err);
 	if (r == CM_OK) {
 		fill_request(l, spec, &facts, is_temporary, &req, &home, &tmp);
-		cm_plan_builder_init(b);
 		r = cm_plan_build(&req, b, &l->summary, err);
-		if (r == CM_OK && out)
-			r = finish(l, b, extra, is_temporary, out, err);
-		cm_plan_builder_clear(b);
 	}
+	if (r == CM_OK && out)
+		r = finish(l, b, extra, is_temporary, out, err);
 	if (r == CM_OK) {
 		cm_strv_clear(&l->env);
 		r = cm_env_build(&req, &l->config->env, &l->env, err);
 	}
 	if (r == CM_OK)
 		tell_notes(l);
+	cm_plan_builder_clear(b);
 	clear_facts(&facts);
 	return r;
 }

@@ -112,7 +112,7 @@ static bool is_planned(const struct cm_plan_op *op, const struct stat *st)
 
 	return S_ISREG(st->st_mode) && (st->st_mode & S_IROTH) != 0 &&
 	       st->st_dev == op->expect_dev && st->st_ino == op->expect_ino &&
-	       ctime_ns == op->expect_ctime_ns && (uint64_t)st->st_size == op->size_bytes;
+	       ctime_ns == op->expect_ctime_ns && (uint64_t)st->st_size == op->expect_bytes;
 }
 
 static int make_copy(const struct making *m, int dir_fd, const char *name,
@@ -131,7 +131,7 @@ static int make_copy(const struct making *m, int dir_fd, const char *name,
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cm_error_set(m->err, CM_E_ISOLATION, errno, "cannot read '%s'", source);
 	n = cm_read_all(fd, content, COPY_MAX);
-	if (!is_planned(op, &st) || n != (ssize_t)op->size_bytes) {
+	if (!is_planned(op, &st) || n != (ssize_t)op->expect_bytes) {
 		cm_error_set(m->err, CM_E_ISOLATION, 0, "'%s' was replaced while the jail was made",
 			     source);
 		cm_error_hint(m->err, "run the command again");

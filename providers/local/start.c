@@ -126,11 +126,26 @@ int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
 	return cm_jail_spawn(&l->jail, &start, err);
 }
 
+static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err)
+{
+	/* before the keeper can make a group */
+	int r = cm_local_keep_plan(l, plan);
+
+	if (r < 0)
+		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
+	if (!l->is_temporary)
+		r = cm_store_session_save(&l->session, false, err);
+	if (r == CM_OK && l->jail.sock < 0)
+		r = spawn(l, err);
+	return r < 0 ? r : cm_jail_plan(&l->jail, plan->data, plan->len, err);
+}
+
 int cm_local_start(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
 	CM_AUTO_FREE char *marker = NULL;
-	struct cm_local_plan extra = { 0 };
+	struct cm_local_plan extra = { .ready = hand_over };
 	int r = CM_OK;
 
 	if (l->is_running) {
@@ -151,19 +166,7 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 		return r;
 	l->session.record.generation++;
 	cm_buf_init(&plan, 16UL * 1024 * 1024);
-	r = cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
-	if (r < 0)
-		return r;
-	/* before the keeper can make a group */
-	r = cm_local_keep_plan(l, &plan);
-	if (r < 0)
-		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
-	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
-	if (!l->is_temporary)
-		r = cm_store_session_save(&l->session, false, err);
-	if (r == CM_OK && l->jail.sock < 0)
-		r = spawn(l, err);
-	return r < 0 ? r : cm_jail_plan(&l->jail, plan.data, plan.len, err);
+	return cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
 }
 
 const char *cm_local_marker_dir(const struct cm_local *l)

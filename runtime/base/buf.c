@@ -57,6 +57,19 @@ static bool reserve(struct cm_buf *b, size_t len)
 	return true;
 }
 
+void cm_buf_reserve(struct cm_buf *b, size_t len)
+{
+	(void)reserve(b, len);
+}
+
+void cm_buf_reset(struct cm_buf *b)
+{
+	b->len = 0;
+	b->has_failed = b->is_over_max = false;
+	if (b->data)
+		b->data[0] = '\0';
+}
+
 void cm_buf_append(struct cm_buf *b, const void *data, size_t len)
 {
 	if (!reserve(b, len))

@@ -27,6 +27,10 @@ struct cm_buf {
 void cm_buf_init(struct cm_buf *b, size_t max);
 /* Frees and leaves the buffer as after cm_buf_init with the same maximum. */
 void cm_buf_clear(struct cm_buf *b);
+/* Room for len more bytes at once: a failure counts as one of an append. */
+void cm_buf_reserve(struct cm_buf *b, size_t len);
+/* Empties it and keeps the memory; a failure is forgotten. */
+void cm_buf_reset(struct cm_buf *b);
 void cm_buf_append(struct cm_buf *b, const void *data, size_t len);
 void cm_buf_puts(struct cm_buf *b, const char *s);
 void cm_buf_putc(struct cm_buf *b, char c);

@@ -56,8 +56,11 @@ case_descriptors() {
 case_names() {
 	use exhaust
 	mkdir -p "$work/lock"
-	run run -- ./probe_exhaust names 5000
-	is "$(out)" 'names: refused ENOSPC' 'a small tmpfs has few names'
+	run run -- stat -f -c %c /run /tmp /dev/shm
+	is "$(out | sort -u)" 1048576 'what is in memory has a bounded number of names'
+	[ "$identity" = root ] || return
+	run run --memory 32m -- ./probe_exhaust names 5000
+	is "$(out)" 'names: refused ENOSPC' 'and as many as its size pays for'
 }
 
 # Both count against the whole machine: who holds many inside must leave the host its share.

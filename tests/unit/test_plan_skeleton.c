@@ -454,7 +454,7 @@ static void default_steps(void)
 	steps[1].source = "/etc/b";
 	steps[1].content = "";
 	steps[1].op.mode = 0644;
-	steps[1].op.size_bytes = 5;
+	steps[1].op.expect_bytes = 5;
 	steps[1].op.expect_dev = 6;
 	steps[1].op.expect_ino = 7;
 	steps[1].op.expect_ctime_ns = 8;
@@ -515,7 +515,7 @@ static void test_key_fields(void **state)
 	OTHER(steps[1].op.mode = 0600);
 	OTHER(steps[1].target = "/etc/c");
 	OTHER(steps[1].source = "/etc/c");
-	OTHER(steps[1].op.size_bytes++);
+	OTHER(steps[1].op.expect_bytes++);
 	OTHER(steps[1].op.expect_dev++);
 	OTHER(steps[1].op.expect_ino++);
 	OTHER(steps[1].op.expect_ctime_ns++);
@@ -599,8 +599,7 @@ static void test_key_mounts(void **state)
 	cm_plan_builder_clear(&builder);
 	cm_plan_builder_init(&builder);
 	op = add(CM_OP_TMPFS, "/w", NULL, CM_OPF_WRITABLE | CM_OPF_AGENT);
-	op->size_bytes = 4096;
-	op->n_inodes = 5;
+	op->expect_bytes = 4096;
 	op->expect_dev = 6;
 	op->expect_ino = 7;
 	op->owner_uid = 8;
