@@ -32,7 +32,8 @@ enum cm_rec_type {
 	CM_REC_HELLO = 1,
 	/* client -> keeper: answered by INFO with body.up */
 	CM_REC_INFO = 2,
-	/* client -> keeper: orderly stop of the session; answered by STOPPED, then end of file */
+	/* client -> keeper: orderly stop of the session; answered by STOPPED, then end of file.
+	 * keeper -> init: TERM to everything, grace (body.kill), KILL; answered by end of file */
 	CM_REC_STOP = 3,
 	/* client -> keeper -> init: end an exec's tree: TERM, grace, KILL. body.kill */
 	CM_REC_KILL = 4,

@@ -295,35 +295,22 @@ static void on_stop_deadline(struct cm_loop *loop, int timer, void *data)
 	cm_loop_stop(loop);
 }
 
-static bool any_running(const struct cm_keeper *k)
-{
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
-		if (k->execs[i].is_running)
-			return true;
-	}
-	return false;
-}
-
+/* Init ends when nothing is left that could be told to; what lingers is only known there. */
 void cm_keeper_stop(struct cm_keeper *k)
 {
+	struct cm_rec rec = { .type = CM_REC_STOP };
+
 	if (k->state == CM_KS_STOPPING)
 		return;
 	k->end_reason = CM_ENDED_STOPPED;
-	if (k->state != CM_KS_UP || !any_running(k)) {
+	rec.body.kill.grace_ms = STOP_GRACE_MS;
+	if (k->state != CM_KS_UP || to_init(k, &rec, NULL, NULL, 0) < 0 ||
+	    cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + STOP_DEADLINE_MS, on_stop_deadline,
+			      k) < 0) {
 		cm_loop_stop(&k->loop);
 		return;
 	}
 	k->state = CM_KS_STOPPING;
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
-		struct cm_rec rec = { .type = CM_REC_KILL, .id = k->execs[i].id };
-
-		rec.body.kill.grace_ms = STOP_GRACE_MS;
-		if (k->execs[i].is_running && to_init(k, &rec, NULL, NULL, 0) < 0)
-			cm_loop_stop(&k->loop);
-	}
-	if (cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + STOP_DEADLINE_MS, on_stop_deadline,
-			      k) < 0)
-		cm_loop_stop(&k->loop);
 }
 
 static void on_up(struct cm_keeper *k)
@@ -400,8 +387,6 @@ static void on_end(struct cm_keeper *k)
 	answer(k, e->client, &rec, NULL, 0);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
 		k->end_reason = CM_ENDED_TEMPORARY;
-		cm_loop_stop(&k->loop);
-	} else if (k->state == CM_KS_STOPPING && !any_running(k)) {
 		cm_loop_stop(&k->loop);
 	}
 }

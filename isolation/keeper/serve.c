@@ -9,7 +9,8 @@
  *
  * A command passes STARTING (its child shares our memory), RUNNING, and, when its time is up or
  * it is told to end, ENDING (TERM sent to the tree, grace running). Its end is the end of its
- * main process: what else bears its mark lives on, unless the tree was being ended.
+ * main process: what else bears its mark lives on, unless the tree is being ended: then its end is
+ * that of the tree.
  */
 #include "isolation/keeper/serve.h"
 
@@ -100,9 +101,9 @@ static void reap(void)
 		}
 		cm_serve_finish(e);
 	}
-	/* perhaps the last that bore a mark: its slot can be used again */
-	if (was_orphan)
-		cm_serve_release_lingering(&serve);
+	/* perhaps the last that bore a mark */
+	if (was_orphan || serve.is_stopping)
+		cm_serve_settle(&serve);
 }
 
 static void on_signal(struct cm_loop *loop, int fd, uint32_t events, void *data)
@@ -127,7 +128,7 @@ static void op_signal(struct cm_msg *msg)
 	int sig = msg->rec.body.signal.signal;
 
 	/* its end may be on the way already */
-	if (!e || sig <= 0 || sig > 64)
+	if (!e || e->has_exited || sig <= 0 || sig > 64)
 		return;
 	/* the main process leads a session and a group of its own number */
 	if (kill(-e->pid, sig) < 0)
@@ -142,6 +143,11 @@ static void op_kill(struct cm_msg *msg)
 		cm_serve_end_tree(e, CM_END_KILLED, msg->rec.body.kill.grace_ms);
 }
 
+static void op_stop(struct cm_msg *msg)
+{
+	cm_serve_stop(&serve, msg->rec.body.kill.grace_ms);
+}
+
 static const struct {
 	uint16_t type;
 	void (*run)(struct cm_msg *msg);
@@ -149,6 +155,7 @@ static const struct {
 	{ CM_REC_EXEC, op_exec },
 	{ CM_REC_SIGNAL, op_signal },
 	{ CM_REC_KILL, op_kill },
+	{ CM_REC_STOP, op_stop },
 };
 
 static void on_keeper(struct cm_loop *loop, int fd, uint32_t events, void *data)

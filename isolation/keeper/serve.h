@@ -35,6 +35,7 @@ struct cm_serve_exec {
 	enum cm_serve_phase phase;
 	uint64_t id;
 	uint32_t flags;
+	/* of its main process; 0: it has ended */
 	pid_t pid;
 	int pidfd;
 	int report_fd;
@@ -47,6 +48,8 @@ struct cm_serve_exec {
 	void *memory[2];
 	void *stack;
 	int64_t start_us;
+	/* of its main process */
+	int64_t end_us;
 	uint64_t grace_ms;
 	/* CLOCK_MONOTONIC; 0: never */
 	int64_t due_ms;
@@ -68,6 +71,7 @@ struct cm_serve {
 	struct cm_serve_exec execs[CM_MAX_EXECS];
 	/* attempts to reach the network that were told of with an end already */
 	uint64_t refused_before;
+	bool is_stopping;
 	struct cm_msg msg;
 };
 
@@ -88,20 +92,30 @@ void cm_serve_take_report(struct cm_serve_exec *e);
 /* serve_end.c */
 /* Its time limit, or its grace while it is ENDING, is over. */
 void cm_serve_is_due(struct cm_serve_exec *e);
-/* TERM to its tree, KILL after the grace; at once without grace, and when it was told before. */
+/*
+ * TERM to its tree, KILL after the grace, or at once without one. For one that is ENDING already
+ * the end can come nearer only.
+ */
 void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms);
 /* Its main process has ended (e->wait_status). */
 void cm_serve_finish(struct cm_serve_exec *e);
 /* It never was executed: the word of its report pipe. */
 void cm_serve_finish_not_executed(struct cm_serve_exec *e, uint32_t word);
 void cm_serve_release_slot(struct cm_serve_exec *e);
-/* The slots whose marks nobody bears any more. */
-void cm_serve_release_lingering(struct cm_serve *serve);
+/*
+ * Somebody without a name here was reaped: ends that waited for it are told, slots whose marks
+ * nobody bears any more are free.
+ */
+void cm_serve_settle(struct cm_serve *serve);
+/* TERM to all there is, KILL after the grace; leaves as soon as nobody is left. */
+void cm_serve_stop(struct cm_serve *serve, uint64_t grace_ms);
 
 /* serve_due.c */
 #define CM_SERVE_NEVER UINT64_MAX
 /* cm_serve_is_due is called then, and not when it was set to before. */
 void cm_serve_due_after(struct cm_serve_exec *e, uint64_t ms);
+/* The same, if that is before. */
+void cm_serve_due_sooner(struct cm_serve_exec *e, uint64_t ms);
 
 /* serve_report.c */
 void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end);

@@ -38,10 +38,24 @@ static void rearm(struct cm_serve *serve)
 	serve->timer = first != 0 ? cm_loop_timer_add(&serve->loop, first, on_timer, serve) : -1;
 }
 
-void cm_serve_due_after(struct cm_serve_exec *e, uint64_t ms)
+static int64_t due_after(uint64_t ms)
 {
 	int64_t now = cm_clock_mono_ms();
 
-	e->due_ms = ms > (uint64_t)(INT64_MAX - now) ? 0 : now + (int64_t)ms;
+	return ms > (uint64_t)(INT64_MAX - now) ? 0 : now + (int64_t)ms;
+}
+
+void cm_serve_due_after(struct cm_serve_exec *e, uint64_t ms)
+{
+	e->due_ms = due_after(ms);
+	rearm(e->serve);
+}
+
+void cm_serve_due_sooner(struct cm_serve_exec *e, uint64_t ms)
+{
+	int64_t due = due_after(ms);
+
+	if (due != 0 && (e->due_ms == 0 || due < e->due_ms))
+		e->due_ms = due;
 	rearm(e->serve);
 }

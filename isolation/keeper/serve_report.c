@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include "isolation/keeper/serve.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
 /* OutNoRoutes of the jail's network: attempts to reach something that is not there. */
@@ -48,7 +47,7 @@ void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end)
 		end->flags |= CM_ENDF_KILLED;
 	if (e->end_kind != 0)
 		end->kind = e->end_kind;
-	end->wall_us = (uint64_t)(cm_clock_mono_us() - e->start_us);
+	end->wall_us = (uint64_t)(e->end_us - e->start_us);
 	end->cpu_user_us =
 		(uint64_t)e->usage.ru_utime.tv_sec * 1000000U + (uint64_t)e->usage.ru_utime.tv_usec;
 	end->cpu_system_us =

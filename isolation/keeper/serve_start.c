@@ -211,7 +211,7 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 	struct cm_serve_exec *e;
 	void *stack;
 
-	cm_serve_release_lingering(serve);
+	cm_serve_settle(serve);
 	if (slot >= CM_MAX_EXECS || serve->execs[slot].phase != CM_PHASE_FREE) {
 		(void)cm_error_set(&err, CM_E_PROTOCOL, 0, "the slot is in use");
 		cm_serve_refuse(serve, msg->rec.id, &err);

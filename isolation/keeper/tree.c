@@ -437,9 +437,9 @@ bool cm_tree_any(void)
 	return kill(-1, 0) == 0 || errno != ESRCH;
 }
 
-void cm_tree_kill_all(void)
+void cm_tree_signal_all(int sig)
 {
 	/* the kernel holds its task list meanwhile, and a fork with a signal pending fails: one
 	 * call takes everything. The caller's loop reaps. */
-	(void)kill(-1, SIGKILL);
+	(void)kill(-1, sig);
 }

@@ -35,8 +35,8 @@ unsigned int cm_tree_signal(const struct cm_mark *mark, int sig);
 bool cm_tree_kill(const struct cm_mark *mark, int v2_kill_fd, int v1_freezer_fd, bool *ret_froze);
 /* Is there any process in the jail but this one (pid 1)? One system call. */
 bool cm_tree_any(void);
-/* SIGKILL everything in the jail but pid 1. */
-void cm_tree_kill_all(void);
+/* To everything in the jail but pid 1. */
+void cm_tree_signal_all(int sig);
 /* The UTS namespace of a process; 0: gone, or not readable. */
 uint64_t cm_tree_uts_of(pid_t pid);
 

@@ -6,6 +6,11 @@ target_sources(test_image PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/image.
 cm_unit_test(outbox DEPS proto base)
 target_sources(test_outbox PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/outbox.c")
 
+# With trees that the test makes up.
+cm_unit_test(serve_end DEPS proto base)
+target_sources(test_serve_end PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/serve_end.c"
+	"${PROJECT_SOURCE_DIR}/isolation/keeper/serve_due.c")
+
 # Makes pid namespaces of its own; skips where there are none to be had.
 find_package(Threads REQUIRED)
 cm_unit_test(tree DEPS base)

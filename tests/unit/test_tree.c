@@ -587,7 +587,7 @@ static int signal_bearers(const struct scenario *s)
 	NEED(cm_tree_uts_of(pid) == 0);
 	NEED(cm_tree_uts_of(spared) != 0);
 	NEED(cm_tree_any());
-	cm_tree_kill_all();
+	cm_tree_signal_all(SIGKILL);
 	NEED(waitpid(spared, &status, 0) == spared);
 	NEED(!cm_tree_any());
 	return 0;
@@ -613,7 +613,7 @@ static int kill_everything(const struct scenario *s)
 
 	(void)start(s, s->payload, FIRST_MARK, &mark);
 	wait_for(s->n_wanted, NULL, 0);
-	cm_tree_kill_all();
+	cm_tree_signal_all(SIGKILL);
 	for (int i = 0; i < 2000 && cm_tree_any(); i++) {
 		reap();
 		(void)usleep(1000);
