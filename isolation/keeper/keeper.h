@@ -26,6 +26,8 @@ enum cm_keeper_state {
 struct cm_keeper_client {
 	int sock;
 	bool has_said_hello;
+	/* of another protocol version: only what is frozen is understood */
+	bool is_foreign;
 	int hello_timer;
 	/* a request of its waits for room to init: no more are read */
 	bool is_paused;

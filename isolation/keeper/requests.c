@@ -15,13 +15,18 @@
 /* after this an init that does not answer is killed anyway */
 #define STOP_DEADLINE_MS 3000
 
+static void refuse_as(struct cm_keeper *k, int client, uint64_t id, const struct cm_error *why)
+{
+	if (cm_proto_send_error(k->clients[client].sock, CM_REC_REFUSED, id, why) < 0)
+		cm_keeper_client_drop(k, client);
+}
+
 static void refuse(struct cm_keeper *k, int client, uint64_t id, int code, const char *why)
 {
 	struct cm_error err = CM_ERROR_INIT;
 
 	(void)cm_error_set(&err, code, 0, "%s", why);
-	if (cm_proto_send_error(k->clients[client].sock, CM_REC_REFUSED, id, &err) < 0)
-		cm_keeper_client_drop(k, client);
+	refuse_as(k, client, id, &err);
 }
 
 static void answer(struct cm_keeper *k, int client, struct cm_rec *rec, const int *fds,
@@ -81,6 +86,19 @@ static void fill_up(const struct cm_keeper *k, struct cm_rec *rec)
 	up->generation = h->generation;
 }
 
+/* It can look and it can end the session, but what it means by the rest is not known here. */
+static void refuse_version(struct cm_keeper *k, int client, const char *id)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, CM_E_UNSUPPORTED, 0,
+			   "session '%s' was started by another version of casemate (protocol %u, "
+			   "and not %u)",
+			   id, CM_PROTO_VERSION, k->msg.rec.body.hello.version);
+	cm_error_hint(&err, "stop the session and start it again: casemate stop %s", id);
+	refuse_as(k, client, k->msg.rec.id, &err);
+}
+
 static void op_hello(struct cm_keeper *k, int client)
 {
 	const char *id = cm_plan_str(&k->plan, k->plan.header->session_id);
@@ -95,6 +113,11 @@ static void op_hello(struct cm_keeper *k, int client)
 	c->has_said_hello = true;
 	cm_loop_timer_cancel(&k->loop, c->hello_timer);
 	c->hello_timer = -1;
+	c->is_foreign = k->msg.rec.body.hello.version != CM_PROTO_VERSION;
+	if (c->is_foreign) {
+		refuse_version(k, client, id);
+		return;
+	}
 	fill_up(k, &rec);
 	answer(k, client, &rec, NULL, 0);
 }
@@ -247,17 +270,19 @@ static const struct {
 	uint16_t type;
 	unsigned int allowed_in;
 	bool before_hello;
+	/* the same in every version */
+	bool is_frozen;
 	uint32_t max_len;
 	void (*run)(struct cm_keeper *k, int client);
 } requests[] = {
-	{ CM_REC_HELLO, CM_KS_UP, true, 256, op_hello },
-	{ CM_REC_INFO, CM_KS_UP | CM_KS_STOPPING, false, 0, op_info },
-	{ CM_REC_STOP, CM_KS_UP | CM_KS_STOPPING, false, 0, op_stop },
+	{ CM_REC_HELLO, CM_KS_UP, true, true, 256, op_hello },
+	{ CM_REC_INFO, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_info },
+	{ CM_REC_STOP, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_stop },
 	/* before the jail is up only from the starter (nobody else is listened to): init reads it
 	 * when it gets there */
-	{ CM_REC_EXEC, CM_KS_STARTING | CM_KS_UP, false, CM_PROTO_BLOB_MAX, op_exec },
-	{ CM_REC_SIGNAL, CM_KS_UP | CM_KS_STOPPING, false, 0, op_forward },
-	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, 0, op_forward },
+	{ CM_REC_EXEC, CM_KS_STARTING | CM_KS_UP, false, false, CM_PROTO_BLOB_MAX, op_exec },
+	{ CM_REC_SIGNAL, CM_KS_UP | CM_KS_STOPPING, false, false, 0, op_forward },
+	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_forward },
 };
 
 void cm_keeper_request(struct cm_keeper *k, int client)
@@ -275,7 +300,8 @@ void cm_keeper_request(struct cm_keeper *k, int client)
 			continue;
 		if ((requests[i].allowed_in & k->state) == 0 ||
 		    k->msg.rec.len > requests[i].max_len ||
-		    (!c->has_said_hello && !requests[i].before_hello))
+		    (!c->has_said_hello && !requests[i].before_hello) ||
+		    (c->is_foreign && !requests[i].is_frozen))
 			break;
 		requests[i].run(k, client);
 		cm_msg_clear(&k->msg);

@@ -4,6 +4,7 @@
  *
  *	keeper_client SOCKET ID limits  more time limits than its loop has timers
  *	keeper_client SOCKET ID flood   hundreds of ends against large requests, both at once
+ *	keeper_client SOCKET ID version a client of the next protocol version, which then stops it
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,12 +145,56 @@ static int flood(char **argv)
 	return 0;
 }
 
+static void ask_as(int sock, uint16_t type, uint16_t answer, uint32_t version, const char *id)
+{
+	struct cm_rec rec = { .type = type, .id = type, .len = (uint32_t)strlen(id) };
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_msg msg;
+
+	if (version != 0)
+		rec.body.hello.version = version;
+	cm_msg_init(&msg);
+	if (cm_proto_send(sock, &rec, id, NULL, 0) < 0)
+		fail("cannot send", NULL);
+	if (answer == 0)
+		return;
+	if (cm_proto_recv(sock, &msg) != 1 || msg.rec.type != answer || msg.rec.id != type) {
+		(void)fprintf(stderr, "keeper_client: request %u: not answer %u, but %u\n", type,
+			      answer, msg.rec.type);
+		exit(1);
+	}
+	if (answer == CM_REC_REFUSED) {
+		cm_proto_error_of(&msg, &why);
+		(void)printf("%s\n%s\n", why.msg, why.hint);
+	}
+	cm_msg_clear(&msg);
+}
+
+static int version(char **argv)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
+	if (connect(sock, (struct sockaddr *)&address, sizeof(address)) < 0)
+		fail("cannot connect", NULL);
+	ask_as(sock, CM_REC_HELLO, CM_REC_REFUSED, CM_PROTO_VERSION + 1, argv[2]);
+	ask_as(sock, CM_REC_INFO, CM_REC_INFO, 0, "");
+	ask_as(sock, CM_REC_EXEC, CM_REC_REFUSED, 0, "");
+	ask_as(sock, CM_REC_KILL, 0, 0, "");
+	ask_as(sock, CM_REC_INFO, CM_REC_INFO, 0, "");
+	ask_as(sock, CM_REC_STOP, CM_REC_STOPPED, 0, "");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[3], "limits") == 0)
 		return limits(argv);
 	if (argc == 4 && strcmp(argv[3], "flood") == 0)
 		return flood(argv);
-	(void)fprintf(stderr, "usage: keeper_client SOCKET ID limits|flood\n");
+	if (argc == 4 && strcmp(argv[3], "version") == 0)
+		return version(argv);
+	(void)fprintf(stderr, "usage: keeper_client SOCKET ID limits|flood|version\n");
 	return 2;
 }
