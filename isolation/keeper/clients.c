@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "isolation/keeper/keeper.h"
+#include "isolation/keeper/peer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/store/keeper_lock.h"
@@ -163,14 +164,16 @@ static bool same_namespace(pid_t pid, const char *name)
  */
 static bool is_allowed(int sock)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	struct cm_peer peer = CM_PEER_INIT;
+	bool is_ours;
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+	if (cm_peer_of(sock, &peer) < 0)
 		return false;
-	if (peer.uid != geteuid())
-		return false;
-	return same_namespace(peer.pid, "user") && same_namespace(peer.pid, "pid");
+	/* last: it lives, so what the number showed was its own */
+	is_ours = peer.uid == geteuid() && same_namespace(peer.pid, "user") &&
+		  same_namespace(peer.pid, "pid") && cm_peer_lives(&peer);
+	cm_peer_close(&peer);
+	return is_ours;
 }
 
 static void on_connect(struct cm_loop *loop, int fd, uint32_t events, void *data)
