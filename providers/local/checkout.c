@@ -14,16 +14,24 @@
 #include <unistd.h>
 
 #include "providers/local/helper.h"
-#include "providers/local/local_internal.h"
+#include "providers/local/inside.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
+#include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
 #define HELPER_INSIDE "/run/casemate/casemate-checkout"
 #define REPORT_MAX (1024UL * 1024)
-#define UP_WAIT_MS 20000
+/*
+ * As long as it gets on it may take its time, and it says so several times a second. What does not
+ * get on waits for something that may never come, such as the other end of a FIFO; a file system
+ * that is merely slow is heard of long before.
+ */
+#define SILENCE_MS 30000
+/* as the helper names what it has begun */
+#define PARTIAL_SUFFIX ".partial"
 
 static bool is_there(const struct cm_local *l)
 {
@@ -102,47 +110,121 @@ static int take_report(struct cm_local *l, const struct cm_buf *report, const st
 	return CM_E_CHECKOUT;
 }
 
+/* How many files are not committed is worth a note, and no reason to fail. */
+static int run_status(struct cm_local *l, struct cm_error *err)
+{
+	char *const argv[] = {
+		(char *)(uintptr_t)HELPER_INSIDE,    (char *)(uintptr_t) "--status", l->spec.repo,
+		(char *)(uintptr_t) "--progress-fd", (char *)(uintptr_t) "1",	     NULL
+	};
+	struct cm_local_program status = { .argv = argv,
+					   .silence_ms = SILENCE_MS,
+					   .is_last_line = true };
+	int r;
+
+	cm_buf_init(&status.out, REPORT_MAX);
+	cm_buf_init(&status.err, REPORT_MAX);
+	r = cm_local_inside(l, &status, err);
+	if (r == CM_OK)
+		tell_uncommitted(l, &status.out);
+	if (r == CM_E_TIMEOUT) {
+		cm_local_note(l,
+			      "whether files are not committed could not be found out: something "
+			      "in the repository's tree cannot be read");
+		r = CM_OK;
+	}
+	cm_buf_clear(&status.out);
+	cm_buf_clear(&status.err);
+	return r;
+}
+
+static int was_held_up(const struct cm_local *l, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_TIMEOUT, 0, "cannot check out '%s': nothing moved for %d seconds",
+		     l->spec.repo, SILENCE_MS / 1000);
+	cm_error_hint(err, "its git directory has a FIFO or a device that waits for somebody (find "
+			   "DIR -type p), or lies on a file system that does not answer");
+	return CM_E_TIMEOUT;
+}
+
+static int run_clone(struct cm_local *l, struct cm_error *err)
+{
+	char *const argv[] = { (char *)(uintptr_t)HELPER_INSIDE,
+			       (char *)(uintptr_t) "--source",
+			       l->spec.repo,
+			       (char *)(uintptr_t) "--target",
+			       l->session.record.checkout,
+			       (char *)(uintptr_t) "--report-fd",
+			       (char *)(uintptr_t) "1",
+			       (char *)(uintptr_t) "--progress-fd",
+			       (char *)(uintptr_t) "1",
+			       l->spec.ref ? (char *)(uintptr_t) "--ref" : NULL,
+			       l->spec.ref,
+			       NULL };
+	struct cm_local_program clone = {
+		.argv = argv, .flags = CM_EXECF_LAST, .silence_ms = SILENCE_MS, .is_last_line = true
+	};
+	int r;
+
+	cm_buf_init(&clone.out, REPORT_MAX);
+	cm_buf_init(&clone.err, REPORT_MAX);
+	r = cm_local_inside(l, &clone, err);
+	if (r == CM_OK)
+		r = take_report(l, &clone.out, &clone.err, &clone.end, err);
+	else if (r == CM_E_TIMEOUT)
+		r = was_held_up(l, err);
+	cm_buf_clear(&clone.out);
+	cm_buf_clear(&clone.err);
+	return r;
+}
+
+/*
+ * The helper removes what it began when it fails, but not when it is ended. What it made has its
+ * name when it is complete; nobody has seen it yet, and nobody would take it for a checkout.
+ */
+static void remove_unfinished(const struct cm_local *l)
+{
+	CM_AUTO_FD int dir_fd =
+		open(l->session.session_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const char *name = cm_path_base(l->session.record.checkout);
+	CM_AUTO_FREE char *partial = cm_asprintf("%s" PARTIAL_SUFFIX, name);
+
+	if (dir_fd < 0 || !partial)
+		return;
+	(void)cm_remove_tree_at(dir_fd, partial);
+	(void)cm_remove_tree_at(dir_fd, name);
+}
+
 static int in_jail(struct cm_local *l, struct cm_error *err)
 {
-	char *const status[] = { (char *)(uintptr_t)HELPER_INSIDE, (char *)(uintptr_t) "--status",
-				 l->spec.repo, NULL };
-	char *const clone[] = { (char *)(uintptr_t)HELPER_INSIDE,
-				(char *)(uintptr_t) "--source",
-				l->spec.repo,
-				(char *)(uintptr_t) "--target",
-				l->session.record.checkout,
-				(char *)(uintptr_t) "--report-fd",
-				(char *)(uintptr_t) "1",
-				l->spec.ref ? (char *)(uintptr_t) "--ref" : NULL,
-				l->spec.ref,
-				NULL };
-	CM_AUTO_BUF struct cm_buf report = { 0 };
-	CM_AUTO_BUF struct cm_buf text = { 0 };
-	struct cm_rec_end end = { 0 };
-	int r = cm_jail_wait_up(&l->jail, cm_clock_mono_ms() + UP_WAIT_MS, err);
+	char helper[PATH_MAX];
+	const struct cm_local_plan extra = { helper, HELPER_INSIDE, true };
+	bool was_there = is_there(l);
+	struct cm_spec spec;
+	int r = cm_helper_path("casemate-checkout", helper, sizeof(helper), err);
 
-	cm_buf_init(&report, REPORT_MAX);
-	cm_buf_init(&text, REPORT_MAX);
+	if (r < 0)
+		return r;
+	r = make_spec(l, &spec, err);
 	if (r == CM_OK)
-		r = cm_local_inside(l, status, 0, &report, &text, &end, err);
+		r = cm_local_task_open(l, &spec, l->session.session_dir, &extra, err);
 	if (r == CM_OK)
-		tell_uncommitted(l, &report);
-	cm_buf_clear(&report);
-	cm_buf_clear(&text);
+		r = run_status(l, err);
 	if (r == CM_OK)
-		r = cm_local_inside(l, clone, CM_EXECF_LAST, &report, &text, &end, err);
-	if (r == CM_OK)
-		r = take_report(l, &report, &text, &end, err);
+		r = run_clone(l, err);
+	cm_local_task_close(l);
+	cm_spec_clear(&spec);
+	if (r == CM_E_CANCELLED) {
+		cm_error_set(err, r, 0, "stopped while '%s' was checked out", l->spec.repo);
+		cm_error_hint(err, "nothing of it is left: the next run begins again");
+	}
+	if (r < 0 && !was_there)
+		remove_unfinished(l);
 	return r;
 }
 
 int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 {
-	char helper[PATH_MAX];
-	struct cm_local_plan extra = { helper, HELPER_INSIDE, true };
-	const struct cm_jail_start start = { .is_temporary = true };
-	struct cm_spec spec;
-	CM_AUTO_BUF struct cm_buf plan = { 0 };
 	int64_t start_us = cm_clock_mono_us();
 	int r;
 
@@ -152,21 +234,7 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 		return CM_OK;
 	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)
-		r = cm_helper_path("casemate-checkout", helper, sizeof(helper), err);
-	if (r < 0)
-		return r;
-	cm_buf_init(&plan, 16UL * 1024 * 1024);
-	r = make_spec(l, &spec, err);
-	if (r == CM_OK)
-		r = cm_local_plan_make(l, &spec, l->session.session_dir, true, &extra, &plan, err);
-	if (r == CM_OK)
-		r = cm_jail_spawn(&l->jail, &start, err);
-	if (r == CM_OK)
-		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
-	if (r == CM_OK)
 		r = in_jail(l, err);
-	cm_jail_close(&l->jail);
-	cm_spec_clear(&spec);
 	if (r < 0)
 		return r;
 	l->session.record.is_checkout_done = true;

@@ -1,77 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of our own choice run in a jail, its output taken here. */
+/* A program of our own choice run in a jail made for it, its output taken here. */
+#include "providers/local/inside.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "providers/local/local_internal.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
-struct output {
-	int fd;
-	struct cm_buf text;
+#define UP_WAIT_MS 20000
+#define KILL_WAIT_MS 5000
+#define PLAN_MAX (16UL * 1024 * 1024)
+
+enum slot {
+	SLOT_JAIL,
+	SLOT_OUT,
+	SLOT_ERR,
+	SLOT_CANCEL,
+	SLOT_COUNT,
 };
 
-/* Take what comes until the end record; both pipes are ours alone. */
-static int collect(struct cm_local *l, struct output *out, struct output *errs,
-		   struct cm_rec_end *ret, struct cm_error *err)
+struct wait {
+	struct cm_local *l;
+	struct cm_local_program *program;
+	uint64_t id;
+	struct pollfd p[SLOT_COUNT];
+	int64_t heard_ms;
+	/* by us, because it was silent */
+	bool is_ended;
+	bool has_ended;
+};
+
+static int cancel_fd(const struct cm_local *l)
 {
-	struct pollfd p[3] = { { .fd = l->jail.sock, .events = POLLIN },
-			       { .fd = out->fd, .events = POLLIN },
-			       { .fd = errs->fd, .events = POLLIN } };
-	struct output *outputs[2] = { out, errs };
+	return l->events.cancel_fd > 0 ? l->events.cancel_fd : -1;
+}
+
+static int given_up(struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_CANCELLED, 0, "given up on request");
+}
+
+/* What came before is no news; a line that is still being written is not the last one. */
+static void keep_last_line(struct cm_buf *buf)
+{
+	size_t at = buf->len;
+
+	if (at < 2)
+		return;
+	for (at--; at > 0 && buf->data[at - 1] != '\n'; at--)
+		;
+	memmove(buf->data, buf->data + at, buf->len - at);
+	buf->len -= at;
+}
+
+static void take_output(struct wait *w, enum slot slot)
+{
+	struct cm_buf *buf = slot == SLOT_OUT ? &w->program->out : &w->program->err;
+	char chunk[8192];
+	ssize_t n = read(w->p[slot].fd, chunk, sizeof(chunk));
+
+	if (n < 0 && errno == EINTR)
+		return;
+	if (n <= 0) {
+		w->p[slot].fd = -1;
+		return;
+	}
+	cm_buf_append(buf, chunk, (size_t)n);
+	if (slot == SLOT_OUT && w->program->is_last_line)
+		keep_last_line(buf);
+	w->heard_ms = cm_clock_mono_ms();
+}
+
+static int take_record(struct wait *w, struct cm_msg *msg, struct cm_error *err)
+{
+	if (cm_proto_recv(w->p[SLOT_JAIL].fd, msg) != 1) {
+		w->p[SLOT_JAIL].fd = -1;
+		if (w->has_ended)
+			return CM_OK;
+		return cm_error_set(err, CM_E_ISOLATION, 0, "the jail ended unexpectedly");
+	}
+	/* of a program before this one; what fails as a whole names none */
+	if (msg->rec.id != w->id && msg->rec.type != CM_REC_FAILED)
+		return CM_OK;
+	if (msg->rec.type == CM_REC_END) {
+		w->program->end = msg->rec.body.end;
+		w->has_ended = true;
+	} else if (msg->rec.type == CM_REC_REFUSED || msg->rec.type == CM_REC_FAILED) {
+		cm_proto_error_of(msg, err);
+		return err ? err->code : CM_E_ISOLATION;
+	}
+	return CM_OK;
+}
+
+static int timeout_of(const struct wait *w)
+{
+	int64_t left;
+
+	if (w->program->silence_ms == 0)
+		return -1;
+	left = w->heard_ms - cm_clock_mono_ms() +
+	       (w->is_ended ? KILL_WAIT_MS : (int64_t)w->program->silence_ms);
+	if (left < 0)
+		return 0;
+	return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+/*
+ * Its end is waited for: in a jail that ends with its client all but init is one command's tree,
+ * and what is started before the kill is done would go with it.
+ */
+static int end_silent(struct wait *w, struct cm_error *err)
+{
+	if (w->is_ended)
+		return cm_error_set(err, CM_E_ISOLATION, 0, "a program cannot be ended");
+	w->is_ended = true;
+	w->heard_ms = cm_clock_mono_ms();
+	(void)cm_jail_kill(&w->l->jail, w->id, 0);
+	return CM_OK;
+}
+
+/* Take what comes until the end record; both pipes are ours alone. */
+static int step(struct wait *w, struct cm_msg *msg, struct cm_error *err)
+{
+	int n = poll(w->p, SLOT_COUNT, timeout_of(w));
+
+	/* nothing was filled in: what is there is what the call before this one saw */
+	if (n < 0 && errno == EINTR)
+		return CM_OK;
+	if (n < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
+	if (w->p[SLOT_CANCEL].revents != 0)
+		return given_up(err);
+	/* a caller that was stopped itself finds here what came meanwhile */
+	if (n == 0)
+		return timeout_of(w) == 0 ? end_silent(w, err) : CM_OK;
+	if (w->p[SLOT_OUT].revents != 0)
+		take_output(w, SLOT_OUT);
+	if (w->p[SLOT_ERR].revents != 0)
+		take_output(w, SLOT_ERR);
+	return w->p[SLOT_JAIL].revents != 0 ? take_record(w, msg, err) : CM_OK;
+}
+
+static int collect(struct wait *w, struct cm_error *err)
+{
 	struct cm_msg msg;
-	bool has_ended = false;
 	int r = CM_OK;
 
 	cm_msg_init(&msg);
-	while (r == CM_OK && (!has_ended || p[1].fd >= 0 || p[2].fd >= 0)) {
-		char chunk[8192];
-
-		if (poll(p, 3, -1) < 0 && errno != EINTR)
-			r = cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
-		for (int i = 0; i < 2 && r == CM_OK; i++) {
-			ssize_t n;
-
-			if (p[i + 1].fd < 0 || p[i + 1].revents == 0)
-				continue;
-			n = read(p[i + 1].fd, chunk, sizeof(chunk));
-			if (n > 0)
-				cm_buf_append(&outputs[i]->text, chunk, (size_t)n);
-			else if (n == 0 || errno != EINTR)
-				p[i + 1].fd = -1;
-		}
-		if (r < 0 || p[0].fd < 0 || p[0].revents == 0)
-			continue;
-		if (cm_proto_recv(p[0].fd, &msg) != 1) {
-			p[0].fd = -1;
-			if (!has_ended)
-				r = cm_error_set(err, CM_E_ISOLATION, 0,
-						 "the jail ended unexpectedly");
-		} else if (msg.rec.type == CM_REC_END) {
-			*ret = msg.rec.body.end;
-			has_ended = true;
-		} else if (msg.rec.type == CM_REC_REFUSED || msg.rec.type == CM_REC_FAILED) {
-			cm_proto_error_of(&msg, err);
-			r = err ? err->code : CM_E_ISOLATION;
-		}
-	}
+	w->heard_ms = cm_clock_mono_ms();
+	while (r == CM_OK && (!w->has_ended || w->p[SLOT_OUT].fd >= 0 || w->p[SLOT_ERR].fd >= 0))
+		r = step(w, &msg, err);
 	cm_msg_clear(&msg);
+	if (r == CM_OK && w->is_ended)
+		r = cm_error_set(err, CM_E_TIMEOUT, 0, "it did nothing for %llu seconds",
+				 (unsigned long long)w->program->silence_ms / 1000);
 	return r;
 }
 
-int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struct cm_buf *report,
-		    struct cm_buf *text, struct cm_rec_end *ret, struct cm_error *err)
+int cm_local_inside(struct cm_local *l, struct cm_local_program *program, struct cm_error *err)
 {
 	char *env[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
-	struct cm_jail_command command = {
-		.argv = argv, .env = env, .cwd = "/", .flags = flags, .stdio = { -1, -1, -1 }
-	};
+	struct cm_jail_command command = { .argv = program->argv,
+					   .env = env,
+					   .cwd = "/",
+					   .flags = program->flags,
+					   .stdio = { -1, -1, -1 } };
+	struct wait w = { .l = l, .program = program };
 	int out[2];
 	int errs[2];
-	uint64_t id;
 	int r;
 
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -83,18 +185,73 @@ int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struc
 	}
 	command.stdio[1] = out[1];
 	command.stdio[2] = errs[1];
-	r = cm_jail_exec(&l->jail, &command, &id, err);
+	r = cm_jail_exec(&l->jail, &command, &w.id, err);
 	(void)close(out[1]);
 	(void)close(errs[1]);
 	if (r == CM_OK) {
-		struct output o = { out[0], *report };
-		struct output e = { errs[0], *text };
-
-		r = collect(l, &o, &e, ret, err);
-		*report = o.text;
-		*text = e.text;
+		w.p[SLOT_JAIL] = (struct pollfd){ .fd = l->jail.sock, .events = POLLIN };
+		w.p[SLOT_OUT] = (struct pollfd){ .fd = out[0], .events = POLLIN };
+		w.p[SLOT_ERR] = (struct pollfd){ .fd = errs[0], .events = POLLIN };
+		w.p[SLOT_CANCEL] = (struct pollfd){ .fd = cancel_fd(l), .events = POLLIN };
+		r = collect(&w, err);
 	}
 	(void)close(out[0]);
 	(void)close(errs[0]);
 	return r;
+}
+
+/* As cm_jail_wait_up, but that the caller may have enough of it. */
+static int wait_up(struct cm_local *l, struct cm_error *err)
+{
+	int64_t deadline = cm_clock_mono_ms() + UP_WAIT_MS;
+	struct pollfd p[2] = { { .fd = l->jail.sock, .events = POLLIN },
+			       { .fd = cancel_fd(l), .events = POLLIN } };
+	int64_t left;
+
+	while ((left = deadline - cm_clock_mono_ms()) > 0) {
+		int n = poll(p, 2, (int)left);
+
+		if (n > 0 && p[1].revents != 0)
+			return given_up(err);
+		if (n > 0)
+			break;
+		if (n < 0 && errno != EINTR)
+			return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
+	}
+	return cm_jail_wait_up(&l->jail, deadline, err);
+}
+
+int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const char *dir,
+		       const struct cm_local_plan *extra, struct cm_error *err)
+{
+	const struct cm_jail_start start = { .is_temporary = true };
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	int r;
+
+	cm_buf_init(&plan, PLAN_MAX);
+	r = cm_local_plan_make(l, spec, dir, true, extra, &plan, err);
+	if (r < 0)
+		return r;
+	/* the groups of a session have one name, and their plan one place */
+	r = cm_local_collect_left(&l->session, err);
+	if (r < 0)
+		return r;
+	r = cm_local_keep_plan(l, &plan);
+	if (r < 0)
+		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+	/* cm_local_open may have started it ahead of the plan */
+	if (l->jail.sock < 0)
+		r = cm_jail_spawn(&l->jail, &start, err);
+	if (r == CM_OK)
+		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
+	return r == CM_OK ? wait_up(l, err) : r;
+}
+
+void cm_local_task_close(struct cm_local *l)
+{
+	/* what cannot go now is for the next start, for rm, or for whoever collects */
+	if (cm_jail_close(&l->jail))
+		cm_local_forget_plan(l);
+	else
+		(void)cm_local_collect_left(&l->session, NULL);
 }

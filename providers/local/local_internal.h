@@ -18,16 +18,14 @@ int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
-/*
- * inside.c: run a program in l->jail (up, or being made). Its stdout is appended to report, its
- * stderr to text; *ret says how it ended.
- */
-int cm_local_inside(struct cm_local *l, char *const *argv, uint32_t flags, struct cm_buf *report,
-		    struct cm_buf *text, struct cm_rec_end *ret, struct cm_error *err);
 /* remove.c: keep a session's plan where its groups are found when all of us are dead. */
 int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan);
-/* After the keeper of a temporary session has ended by itself: there is nothing to find. */
+/* After a keeper that ended with its client has ended by itself: there is nothing to find. */
+void cm_local_forget_plan(struct cm_local *l);
+/* The same for the session's own jail, where the session is temporary. */
 void cm_local_drop_plan(struct cm_local *l);
+/* remove.c: what a killed keeper of this session, whose lock is held, has left of its groups. */
+int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err);
 /* remove.c: for cm_store_collect. 0 or negative. */
 int cm_local_collect_group(const char *dir, void *data);
 

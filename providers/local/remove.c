@@ -13,11 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "providers/local/local_internal.h"
-#include "runtime/base/clock.h"
+#include "providers/local/inside.h"
 #include "runtime/base/fd.h"
 
-#define UP_WAIT_MS 20000
 #define PLAN_FILE "plan"
 #define PLAN_MAX (8L * 1024 * 1024)
 
@@ -45,30 +43,20 @@ static int chown_inside(struct cm_local *l, const char *dir, char *home, struct 
 			       (char *)(uintptr_t)dir,
 			       home,
 			       NULL };
-	const struct cm_jail_start start = { .is_temporary = true };
 	const struct cm_local_plan extra = { home, home, false };
-	CM_AUTO_BUF struct cm_buf plan = { 0 };
-	CM_AUTO_BUF struct cm_buf out = { 0 };
-	CM_AUTO_BUF struct cm_buf text = { 0 };
-	struct cm_rec_end end = { 0 };
+	struct cm_local_program chown = { .argv = argv, .flags = CM_EXECF_LAST };
 	int r;
 
 	(void)snprintf(owner, sizeof(owner), "%u:%u", CM_ID_AGENT, CM_ID_AGENT);
-	cm_buf_init(&plan, (size_t)PLAN_MAX);
-	cm_buf_init(&out, 65536);
-	cm_buf_init(&text, 65536);
-	r = cm_local_plan_make(l, &l->spec, dir, true, home ? &extra : NULL, &plan, err);
-	/* cm_local_open may have started it ahead of the plan */
-	if (r == CM_OK && l->jail.sock < 0)
-		r = cm_jail_spawn(&l->jail, &start, err);
+	cm_buf_init(&chown.out, 65536);
+	cm_buf_init(&chown.err, 65536);
+	r = cm_local_task_open(l, &l->spec, dir, home ? &extra : NULL, err);
 	if (r == CM_OK)
-		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
-	if (r == CM_OK)
-		r = cm_jail_wait_up(&l->jail, cm_clock_mono_ms() + UP_WAIT_MS, err);
-	if (r == CM_OK)
-		r = cm_local_inside(l, argv, CM_EXECF_LAST, &out, &text, &end, err);
-	cm_jail_close(&l->jail);
-	if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
+		r = cm_local_inside(l, &chown, err);
+	cm_local_task_close(l);
+	cm_buf_clear(&chown.out);
+	cm_buf_clear(&chown.err);
+	if (r == CM_OK && (chown.end.kind != CM_END_EXIT || chown.end.status != 0))
 		r = cm_error_set(err, CM_E_DENIED, 0, "cannot give the files below '%s' back", dir);
 	return r;
 }
@@ -98,28 +86,15 @@ static int give_back(struct cm_store_session *s, const struct cm_config *config,
 	return r;
 }
 
-/* A keeper that ends by itself says so last, when its groups are gone. */
-static bool was_killed(const struct cm_store_session *s)
-{
-	struct cm_end_record end = { 0 };
-
-	return cm_store_read_end(s, &end) != CM_OK || end.generation != s->record.generation;
-}
-
 int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 		    const struct cm_config *config, struct cm_error *err)
 {
 	struct cm_error denied = CM_ERROR_INIT;
-	int r;
+	/* the state is what knows of them */
+	int r = cm_local_collect_left(s, err);
 
-	r = was_killed(s) ? cm_local_collect_group(s->dir, NULL) : 0;
-	/* the state is what knows of them; -ENOENT: there were none, or they went with the keeper */
-	if (r < 0 && r != -ENOENT) {
-		cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'",
-			     s->record.id);
-		cm_error_hint(err, "casemate rm %s tries again", s->record.id);
-		return CM_E_BUSY;
-	}
+	if (r < 0)
+		return r;
 	r = cm_store_session_remove(store, s, with_files, &denied);
 
 	if (r == CM_E_DENIED && s->record.user == CM_USER_ROOT && geteuid() != 0) {
@@ -138,39 +113,93 @@ int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 	return cm_replace_file_at(l->session.dir_fd, PLAN_FILE, plan->data, plan->len, 0600, false);
 }
 
+void cm_local_forget_plan(struct cm_local *l)
+{
+	if (l->summary.cgroup_controllers != 0)
+		(void)unlinkat(l->session.dir_fd, PLAN_FILE, 0);
+}
+
 void cm_local_drop_plan(struct cm_local *l)
 {
-	if (l->has_session && l->is_temporary && l->summary.cgroup_controllers != 0)
-		(void)unlinkat(l->session.dir_fd, PLAN_FILE, 0);
+	if (l->has_session && l->is_temporary)
+		cm_local_forget_plan(l);
+}
+
+/* 0 or -errno; -ENOENT: none is kept */
+static int load_plan(int dir_fd, struct cm_buf *plan)
+{
+	CM_AUTO_FD int fd = openat(dir_fd, PLAN_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char chunk[16384];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	cm_buf_init(plan, (size_t)PLAN_MAX);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		cm_buf_append(plan, chunk, (size_t)n);
+	return n < 0 || cm_buf_status(plan) != CM_OK ? -EIO : 0;
+}
+
+/* A keeper does it: it is what has the rights, and what knows which groups a plan means. */
+static int collect_plan(int dir_fd, const struct cm_buf *plan)
+{
+	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
+	struct cm_jail jail;
+	int r;
+
+	cm_jail_init(&jail);
+	r = cm_jail_spawn(&jail, &start, NULL);
+	if (r == CM_OK)
+		r = cm_jail_plan(&jail, plan->data, plan->len, NULL);
+	/* killed like the one before it, or something still runs there: the next one will do it */
+	(void)cm_jail_close(&jail);
+	if (r == CM_OK && (!WIFEXITED(jail.wait_status) || WEXITSTATUS(jail.wait_status) != 0))
+		r = -EBUSY;
+	if (r == CM_OK)
+		(void)unlinkat(dir_fd, PLAN_FILE, 0);
+	return r;
+}
+
+/*
+ * A keeper that ends by itself says so last, when its groups are gone: that of a lasting session in
+ * the end record, that of any other jail to its client, who then forgets the plan.
+ */
+static bool was_killed(const struct cm_store_session *s, const struct cm_buf *kept)
+{
+	struct cm_end_record end = { 0 };
+	struct cm_plan plan;
+
+	if (cm_plan_check(kept->data, kept->len, &plan, NULL) == CM_OK &&
+	    (plan.header->flags & CM_PLANF_TEMPORARY) != 0)
+		return true;
+	return cm_store_read_end(s, &end) != CM_OK || end.generation != s->record.generation;
+}
+
+int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	int r = load_plan(s->dir_fd, &plan);
+
+	if (r == 0 && was_killed(s, &plan))
+		r = collect_plan(s->dir_fd, &plan);
+	if (r == 0 || r == -ENOENT)
+		return CM_OK;
+	cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'",
+		     s->record.id);
+	cm_error_hint(err, "casemate rm %s tries again", s->record.id);
+	return CM_E_BUSY;
 }
 
 /* For cm_store_collect: dir is the state directory of a session whose client is dead. */
 int cm_local_collect_group(const char *dir, void *data)
 {
-	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
-	CM_AUTO_FREE char *path = cm_asprintf("%s/" PLAN_FILE, dir);
-	CM_AUTO_FD int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	CM_AUTO_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
-	struct cm_jail jail;
-	char chunk[16384];
-	ssize_t n;
 	int r;
 
 	(void)data;
-	if (fd < 0)
+	if (dir_fd < 0)
 		return -errno;
-	cm_buf_init(&plan, (size_t)PLAN_MAX);
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-		cm_buf_append(&plan, chunk, (size_t)n);
-	if (n < 0 || cm_buf_status(&plan) != CM_OK)
-		return -EIO;
-	cm_jail_init(&jail);
-	r = cm_jail_spawn(&jail, &start, NULL);
-	if (r == CM_OK)
-		r = cm_jail_plan(&jail, plan.data, plan.len, NULL);
-	/* killed like the one before it, or something still runs there: the next one will do it */
-	(void)cm_jail_close(&jail);
-	if (r == CM_OK && (!WIFEXITED(jail.wait_status) || WEXITSTATUS(jail.wait_status) != 0))
-		r = -EBUSY;
-	return r;
+	r = load_plan(dir_fd, &plan);
+	return r < 0 ? r : collect_plan(dir_fd, &plan);
 }

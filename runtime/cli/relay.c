@@ -61,13 +61,18 @@ struct loop {
 	int result;
 };
 
-static void relayed_signals(sigset_t *mask)
+static void end_signals(sigset_t *mask)
 {
 	(void)sigemptyset(mask);
 	(void)sigaddset(mask, SIGINT);
 	(void)sigaddset(mask, SIGTERM);
 	(void)sigaddset(mask, SIGHUP);
 	(void)sigaddset(mask, SIGQUIT);
+}
+
+static void relayed_signals(sigset_t *mask)
+{
+	end_signals(mask);
 	(void)sigaddset(mask, SIGWINCH);
 	(void)sigaddset(mask, SIGTSTP);
 	(void)sigaddset(mask, SIGCONT);
@@ -82,6 +87,26 @@ int cm_relay_block_signals(struct cm_error *err)
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot block signals");
 	return CM_OK;
+}
+
+int cm_relay_watch_end(int *ret_fd, struct cm_error *err)
+{
+	sigset_t mask;
+	int fd;
+
+	end_signals(&mask);
+	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot watch for signals");
+	*ret_fd = fd;
+	return CM_OK;
+}
+
+int cm_relay_take_end(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
 static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)

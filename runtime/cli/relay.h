@@ -49,6 +49,13 @@ struct cm_relay {
 
 /* Blocks the signals that are relayed, in this process. Once, before anything is started. */
 int cm_relay_block_signals(struct cm_error *err);
+/*
+ * Before there is a command: a descriptor that is readable from the moment that INT, TERM, HUP or
+ * QUIT has come, until cm_relay_take_end takes it. The caller closes it.
+ */
+int cm_relay_watch_end(int *ret_fd, struct cm_error *err);
+/* The signal; 0: none has come. */
+int cm_relay_take_end(int fd);
 /* Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. */
 int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err);
 /*

@@ -33,6 +33,10 @@ struct run {
 	int64_t start_us;
 	/* --result was given and can be written to */
 	bool has_target;
+	/* cm_relay_watch_end's; 0: none yet */
+	int end_fd;
+	/* the signal that ended the run before there was a command */
+	int signal;
 };
 
 static void on_note(void *data, const char *text)
@@ -378,11 +382,15 @@ static int check_target(struct run *run, struct cm_error *err)
 
 static int prepare(struct run *run, struct cm_error *err)
 {
-	const struct cm_local_events events = { on_note, on_phase, run };
+	struct cm_local_events events = { .note = on_note, .phase = on_phase, .data = run };
 	int r = check_target(run, err);
 
 	if (r == CM_OK)
 		r = cm_relay_block_signals(err);
+	/* only what has a repository can have a checkout to wait for */
+	if (r == CM_OK && (run->spec->repo || run->spec->session_id))
+		r = cm_relay_watch_end(&run->end_fd, err);
+	events.cancel_fd = run->end_fd;
 	if (r == CM_OK)
 		r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
 	if (r == CM_OK)
@@ -393,6 +401,8 @@ static int prepare(struct run *run, struct cm_error *err)
 		       run->local.session.record.id);
 	run->result.phase = "checkout";
 	r = cm_local_checkout(&run->local, err);
+	if (r == CM_E_CANCELLED)
+		run->signal = cm_relay_take_end(run->end_fd);
 	if (r < 0)
 		return r;
 	run->result.phase = "start";
@@ -473,11 +483,15 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	} else {
 		run.result.error = err;
 		run.result.exit_code = cm_cli_fail(cli, &err);
+		if (run.signal != 0)
+			run.result.exit_code = 128 + run.signal;
 	}
 	if (run.local.is_kept && run.local.has_session && !run.local.is_new)
 		cm_cli_note(cli, "kept as session '%s'", run.local.session.record.id);
 	/* first everything is gone, then it is said how it ended */
 	cm_local_close(&run.local);
+	if (run.end_fd > 0)
+		(void)close(run.end_fd);
 	r = deliver(&run);
 	cm_relay_close(&run.relay);
 	return r;

@@ -22,7 +22,7 @@ cm_run_test(git 90 root plain)
 cm_run_test(limits 120 root plain)
 cm_run_test(session 120 root plain)
 cm_run_test(stop 120 root plain sub)
-cm_run_test(repo 120 root plain)
+cm_run_test(repo 240 root plain)
 cm_run_test(refuse 120 root plain)
 cm_run_test(faults 300 root plain)
 

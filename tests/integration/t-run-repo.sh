@@ -157,6 +157,130 @@ refused_checkout 'a repository on another host' --repo https://example.invalid/x
 rm -rf "$work/bad" "$work/empty"
 finish
 
+# A helper that takes for ever, at a time that the test chooses; and one that says how it lives.
+begin 'a checkout that does not end'
+repository "$work/w"
+helpers=$work/helpers
+mkdir "$helpers"
+cp "$top/bin/casemate" "$top/bin/casemate-keeper" "$helpers/"
+was=$casemate
+casemate=$helpers/casemate
+# helper TEXT: casemate-checkout as a script; without --source it only tells of nothing uncommitted
+helper() {
+	printf '%s\n' '#!/bin/sh' 'case "$1" in --status) echo "{\"uncommitted\":0}"; exit;; esac' "$1" \
+		>"$helpers/casemate-checkout"
+	chmod 755 "$helpers/casemate-checkout"
+}
+helper 'mkdir "$4.partial"; echo x >"$4.partial/file"; while :; do sleep 1000; done'
+start_files
+is_checking_out() { compgen -G "$root/$1/w.partial/file" >/dev/null; } # SESSION
+for sig in INT TERM HUP QUIT; do
+	start run --repo . --result "$work/w/result" -- touch "$work/w/ran"
+	until_true 10 is_checking_out 'run-*'
+	ok "$sig: the checkout is under way"
+	kill -$sig "$bg"
+	wait_bg
+	is "$rc $(json phase "$work/w/result") $(json code "$work/w/result") $([ "$elapsed_ms" -lt 5000 ] && echo soon)" \
+		"$((128 + $(kill -l $sig))) checkout cancelled soon" "$sig ends it"
+	like "$(err)" "casemate: stopped while '*' was checked out
+hint: *" "$sig: which is said"
+	[ ! -e "$work/w/ran" ] && ! is_checking_out 'run-*'
+	ok "$sig: nothing of it is left"
+	rm -f "$work/w/result"
+done
+start run --session s --repo . -- true
+until_true 10 is_checking_out s
+kill -INT "$bg"
+wait_bg
+is "$rc $(cm ls --json | grep -c '"s"')" '130 0' 'a session that was made for it goes, too'
+[ ! -e "$root/s" ]
+ok 'with its directory'
+# one that has been there before stays, without the half
+casemate=$was
+run run --session s --repo . -- sh -c 'rm -rf "$PWD"/* "$PWD"/.[a-z]*'
+run stop s
+rm -rf "$root/s/w"
+casemate=$helpers/casemate
+start run --session s -- true
+until_true 10 is_checking_out s
+kill -INT "$bg"
+wait_bg
+is "$rc $(ls -A "$root/s")" "130 .mastra-sandbox" 'a session that stays has no half of a checkout'
+casemate=$was
+run run --session s -- cat file
+expect_out two 'and gets a whole one with the next run'
+run rm --files s
+finish
+
+# The groups of a checkout's jail are found again when its keeper is killed, and when all are.
+begin 'kill -9 in a checkout'
+repository "$work/w"
+mkdir "$helpers" 2>/dev/null || helpers=$(mktemp -d "$work/h.XXXXXX")
+chmod 755 "$helpers"
+cp "$top/bin/casemate" "$top/bin/casemate-keeper" "$helpers/"
+helper 'mkdir "$4.partial"; echo x >"$4.partial/file"; while :; do sleep 1000; done'
+casemate=$helpers/casemate
+start_files
+kill_keepers() {
+	local pid
+	for pid in $(pgrep -f "^$helpers/casemate-keeper"); do
+		kill -KILL "$pid"
+	done
+}
+new_groups() {
+	local groups
+	mapfile -t groups < <(comm -13 <(echo "$groups_before") <(list_groups))
+	left_groups "${groups[@]}"
+}
+start run --repo . -- true
+until_true 10 is_checking_out 'run-*'
+kill_keepers
+wait_bg
+is "$rc" 125 'of the keeper: casemate says so'
+is "$(new_groups)" '' 'and its groups are gone'
+start run --repo . -- true
+until_true 10 is_checking_out 'run-*'
+kill -STOP "$bg"
+kill_keepers
+kill -KILL "$bg"
+wait_bg
+casemate=$was
+run run -- true
+is "$rc $(new_groups)" '0 ' 'of both: the next run removes its groups'
+casemate=$helpers/casemate
+start run --session s --repo . -- true
+until_true 10 is_checking_out s
+kill -STOP "$bg"
+kill_keepers
+kill -KILL "$bg"
+wait_bg
+casemate=$was
+run rm --files s
+is "$rc $(new_groups)" '0 ' 'of both, in a named session: rm does'
+rm -rf "$helpers"
+finish
+
+begin 'a repository that holds the checkout up'
+repository "$work/w"
+repository "$work/held"
+mkfifo "$work/held/.git/refs/heads/pipe" "$work/held/include"
+give "$work/held/.git/refs/heads/pipe" "$work/held/include"
+start_files
+run run --repo "$work/held" -- touch "$work/w/ran"
+is "$rc $(err | grep -c 'is not a regular file')" '125 1' 'a FIFO among its refs is refused'
+rm "$work/held/.git/refs/heads/pipe"
+if [ "$identity" = root ]; then
+	# what its configuration includes is not looked at
+	g -C "$work/held" config include.path ../include
+	limit=90 run run --repo "$work/held" -- touch "$work/w/ran"
+	is "$rc $(err | grep -c 'nothing moved for 30 seconds')" '125 1' 'a FIFO that its configuration includes ends the checkout'
+	[ ! -e "$work/w/ran" ]
+	ok 'and the command does not run'
+else
+	skip IDENTITY 'once is enough for a minute' 'a FIFO that its configuration includes ends the checkout'
+fi
+finish
+
 begin 'hostile repositories'
 repository "$work/w"
 printf '#!/bin/sh\ntouch %s/hook-ran\n' "$work" >"$work/w/.git/hooks/post-checkout"

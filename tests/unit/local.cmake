@@ -1,0 +1,2 @@
+# the local provider: a keeper is played by the test
+cm_unit_test(local_inside DEPS local)
