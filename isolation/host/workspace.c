@@ -254,7 +254,9 @@ static int read_pins(struct cm_workspace_facts *facts, struct cm_error *err)
 
 	if (r != CM_E_LIMIT)
 		return r < 0 ? cm_facts_nomem(err) : CM_OK;
-	cm_error_set(err, CM_E_LIMIT, 0, "'%s' has more submodules than can be protected",
+	cm_error_set(err, CM_E_LIMIT, 0,
+		     "'%s' has more submodules, or git's configuration names more programs in it, "
+		     "than can be protected",
 		     facts->path);
 	cm_error_hint(err, "--git rw goes on without: then what the command writes into them may "
 			   "run on this host at the next git command");

@@ -157,6 +157,29 @@ static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct s
 	return r;
 }
 
+/*
+ * What .git leads to is a git directory like another one as long as it lies in the workspace, where
+ * the command could write it. The link itself cannot be made a mount.
+ */
+static int read_link(struct cm_workspace_facts *facts, int fd)
+{
+	CM_AUTO_FD int git_fd = openat(fd, ".git", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CM_AUTO_FREE char *path = git_fd < 0 ? NULL : cm_fd_real_path(git_fd);
+	bool is_inside = path && strcmp(path, facts->path) != 0 &&
+			 cm_path_is_below(path, facts->path) && looks_like_git(git_fd);
+	int r = is_inside ? add_fd(facts, git_fd) : CM_OK;
+
+	if (r < 0)
+		return r;
+	return cm_strv_addf(
+		&facts->notes,
+		is_inside ? "'%s/.git' is a symbolic link: what it leads to is protected, "
+			    "but the command can put another one in its place"
+			  : "'%s/.git' is a symbolic link that leads to no git directory "
+			    "in the workspace: it is not protected",
+		facts->path);
+}
+
 static int take_submodule(const struct cm_gitconfig_item *item, void *data)
 {
 	struct cm_workspace_facts *facts = data;
@@ -205,8 +228,11 @@ int cm_workspace_git_read(struct cm_workspace_facts *facts)
 		r = read_gitfile(facts, fd, &st);
 		if (r < 0)
 			return r;
+	} else if (S_ISLNK(st.st_mode)) {
+		r = read_link(facts, fd);
+		if (r < 0)
+			return r;
 	} else {
-		/* a link could be moved between the look and the mount */
 		return cm_strv_addf(&facts->notes,
 				    "'%s/.git' is neither a directory nor a file: it is not "
 				    "protected",

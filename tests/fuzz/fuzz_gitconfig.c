@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "isolation/host/gitconfig.h"
+#include "isolation/host/gitprograms.h"
 #include "isolation/host/host.h"
 #include "isolation/host/passwd.h"
 #include "isolation/host/toolconf.h"
@@ -21,6 +21,14 @@ static void require(bool condition)
 		abort();
 }
 
+static int check_program(const char *path, unsigned int flags, void *data)
+{
+	(void)data;
+	require(path[0] != '\0' && strlen(path) < 1024);
+	require((flags & ~(CM_GITPATH_DIR | CM_GITPATH_EXPECTED | CM_GITPATH_TOLD)) == 0);
+	return 0;
+}
+
 static int check_item(const struct cm_gitconfig_item *item, void *data)
 {
 	(void)data;
@@ -28,7 +36,7 @@ static int check_item(const struct cm_gitconfig_item *item, void *data)
 	require(strlen(item->subsection) < sizeof(item->subsection));
 	require(item->key[0] != '\0' && strlen(item->key) < sizeof(item->key));
 	require(strlen(item->value) < sizeof(item->value));
-	return 0;
+	return cm_gitprograms_read(item, check_program, NULL);
 }
 
 static void check_gitfile(const char *text)

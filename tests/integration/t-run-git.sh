@@ -121,6 +121,74 @@ run run -- sh -c 'echo x >>.git/modules/lib/config; echo gitdir: /tmp >lib/.git'
 is "$(git_state "$work/w/.git")" "$before" 'nor from above'
 finish
 
+# What the host's git runs by itself: a victim command on the host tells whether the jail got in.
+begin 'programs in the tree'
+repository "$work/w"
+mkdir "$work/w/tools" "$work/w/conf"
+for name in watch clean textconv editor inc home; do
+	printf '#!/bin/sh\necho %s >>%s/host-ran\ncat "$1" 2>/dev/null\n' "$name" "$work" >"$work/w/tools/$name"
+	chmod 755 "$work/w/tools/$name"
+done
+mkdir "$work/w/tools/deep" && mv "$work/w/tools/clean" "$work/w/tools/deep/clean"
+echo '* filter=x diff=x' >"$work/w/.gitattributes"
+printf '[core]\n\tpager = tools/inc\n' >"$work/w/conf/included"
+give "$work/w"
+g() { "${as[@]}" git -C "$work/w" "$@"; }
+g config core.fsmonitor tools/watch
+g config filter.x.clean './tools/deep/clean %f'
+g config diff.x.textconv 'sh tools/textconv'
+g config core.editor "$work/w/tools/editor"
+g config alias.x '!cd tools && ls'
+g config include.path ../conf/included
+g config filter.x.smudge cat
+ln -s deep/clean "$work/w/tools/link" && give -h "$work/w/tools/link"
+start_files
+run run -- sh -c 'ls tools >/dev/null; touch tools/new && rm tools/new'
+is "$rc $(err)" '0 ' 'what is there is protected without a word, and beside it can be written'
+for what in 'echo x >tools/watch' 'echo x >tools/deep/clean' 'rm tools/textconv' 'mv tools/editor tools/e' \
+	'mv tools t' 'mv tools/deep d' 'echo x >tools/inc' 'echo x >conf/included' 'chmod 777 tools/watch' \
+	'ln -sf /tmp tools/watch' 'cp tools/home tools/x && mv tools/x tools/watch'; do
+	run run -- sh -c "$what"
+	[ "$rc" != 0 ] && [ "$rc" != 125 ]
+	ok "refused: $what"
+done
+# copied over the border of two mounts, and not taken away
+rm -rf "$work/w/tools/x" "$work/w/d"
+rm -f "$work/host-ran"
+g status --short >/dev/null 2>&1
+grep -q watch "$work/host-ran"
+ok 'control: the host runs what is named'
+rm -f "$work/host-ran"
+g config diff.x.textconv tools/absent
+g config diff.x.command tools/link
+run run -- true
+like "$(err)" "*note: '$work/w/tools/absent'*(diff.textconv)*is not there*" 'one that is not there is told of'
+like "$(err)" "*note: '$work/w/tools/link'*(diff.command)*link*" 'one behind a link, too'
+run run --git rw -- true
+expect_stderr '' '--git rw: nobody is told what he asked for'
+g config --unset diff.x.textconv
+g config --unset diff.x.command
+finish
+
+begin '.git is a link'
+repository "$work/w"
+mkdir "$work/w/meta" && mv "$work/w/.git" "$work/w/meta/git"
+ln -s meta/git "$work/w/.git"
+give "$work/w/meta" && give -h "$work/w/.git"
+before=$(git_state "$work/w/meta/git")
+start_files
+run run -- sh -c 'git status --short; git log --format=%s'
+is "$(out) $rc" '?? meta/
+first 0' 'works'
+like "$(err)" "note: '$work/w/.git' is a symbolic link*" 'and what is not protected is told'
+for what in 'echo x >>.git/config' 'echo x >meta/git/hooks/post-checkout' 'mv meta m' 'mv meta/git meta/g' \
+	'echo ../evil >meta/git/commondir'; do
+	run run -- sh -c "$what"
+	[ "$rc" != 0 ] && [ "$rc" != 125 ] && [ "$(git_state "$work/w/meta/git")" = "$before" ]
+	ok "refused: $what"
+done
+finish
+
 begin 'a tree of somebody else'
 if is_root && [ "$identity" != root ]; then
 	mkdir "$work/other"

@@ -348,6 +348,169 @@ static void test_hostile_gitfile(void **state)
 	cm_workspace_facts_clear(&ws);
 }
 
+static bool has_node(const struct cm_nodes *nodes, const char *path)
+{
+	for (size_t i = 0; i < nodes->n; i++) {
+		if (strcmp(nodes->v[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_note(const struct cm_workspace_facts *ws, const char *text)
+{
+	for (size_t i = 0; i < ws->notes.n; i++) {
+		if (strstr(ws->notes.v[i], text))
+			return true;
+	}
+	return false;
+}
+
+/* A workspace in a home, and what git's configuration names in it, in each of its files. */
+static void test_programs(void **state)
+{
+	static const char *const pinned[] = {
+		"hooks",	  "tools/watch",   "tools/clean.py", "tools/home",    "tools/abs",
+		"tools/spelled",  "tools/inc",	   "tools/inc2",     "tools/if",      "tools/alias",
+		"tools/worktree", "conf/a.config", "conf/b.config",  "lib/tools/sub", "lib/.git",
+	};
+	static const char *const kept[] = { "src", "src/app", "tools",	"file",
+					    "lib", "log",     "lib/src" };
+	static const char *const told[] = { "tools/absent'", "conf/absent'", "tools/link'" };
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("home/u/app/.git");
+	git_dir("home/u/app/.git/modules/lib");
+	dir("home/u/app/hooks");
+	dir("home/u/app/src/app");
+	dir("home/u/app/tools");
+	dir("home/u/app/conf");
+	dir("home/u/app/lib/tools");
+	dir("home/u/app/lib/src");
+	for (size_t i = 1; i < CM_ARRAY_SIZE(pinned); i++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "home/u/app/%s", pinned[i]);
+		file(name, "");
+	}
+	file("home/u/app/file", "");
+	link_to("home/u/app", "spelling");
+	link_to("watch", "home/u/app/tools/link");
+	file("home/u/app/.git/config",
+	     "[core]\n\thooksPath = hooks\n\tfsmonitor = ./tools/watch\n"
+	     "[filter \"x\"]\n\tclean = python3 tools/clean.py %f\n\tsmudge = ~/app/tools/home\n"
+	     "[alias]\n\tx = \"!cd src/app && ../../file; sh tools/alias\"\n\ty = log\n"
+	     "[diff \"x\"]\n\ttextconv = tools/absent\n\tcommand = tools/link -x\n"
+	     "[include]\n\tpath = ../conf/a.config\n\tpath = ../conf/absent\n\tpath = ~/outside\n"
+	     "[includeIf \"onbranch:never\"]\n\tpath = ~/app/conf/b.config\n");
+	file("home/u/app/.git/config.worktree", "[core]\n\tsshCommand = tools/worktree\n");
+	text_of("home/u/outside", "[core]\n\teditor = ", at("spelling/tools/spelled"));
+	text_of("home/u/app/conf/a.config",
+		"[include]\n\tpath = a.config\n\tpath = a.config\n"
+		"[gpg]\n\tprogram = tools/inc\n[core]\n\tpager = \"less; tools/inc2\"\n\taskPass = ",
+		at("home/u/app/tools/abs"));
+	file("home/u/app/conf/b.config", "[merge \"x\"]\n\tdriver = $PWD/tools/if %O\n");
+	file("home/u/app/.gitmodules", "[submodule \"lib\"]\n\tpath = lib\n");
+	file("home/u/app/lib/.git", "gitdir: ../.git/modules/lib\n");
+	file("home/u/app/.git/modules/lib/config", "[core]\n\tfsmonitor = tools/sub\n");
+	read_workspace(NULL, at("home/u/app"), &ws);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(pinned); i++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "home/u/app/%s", pinned[i]);
+		if (!has_node(&ws.pins, at(name)))
+			fail_msg("not pinned: %s", name);
+	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(kept); i++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "home/u/app/%s", kept[i]);
+		if (has_node(&ws.pins, at(name)))
+			fail_msg("pinned: %s", name);
+	}
+	assert_true(has_node(&ws.pin_dirs, at("home/u/app/tools")));
+	assert_true(has_node(&ws.pin_dirs, at("home/u/app/conf")));
+	for (size_t i = 0; i < CM_ARRAY_SIZE(told); i++) {
+		if (!has_note(&ws, told[i]))
+			fail_msg("not told: %s", told[i]);
+	}
+	assert_int_equal(ws.notes.n, CM_ARRAY_SIZE(told));
+	cm_workspace_facts_clear(&ws);
+	/* with a configuration that can be written nothing of it is looked at */
+	spec.git = CM_GIT_RW;
+	read_workspace(NULL, at("home/u/app"), &ws);
+	assert_int_equal(ws.pins.n + ws.notes.n, 0);
+	cm_workspace_facts_clear(&ws);
+	spec.git = CM_GIT_PINNED;
+}
+
+/* However they include each other: the work is bounded, and what was left out is said. */
+static void test_many_includes(void **state)
+{
+	struct cm_workspace_facts ws;
+	char name[64];
+	char text[4096];
+
+	(void)state;
+	git_dir("app/.git");
+	file("app/tool", "");
+	for (int i = 0; i < 100; i++) {
+		size_t len = (size_t)snprintf(text, sizeof(text), "[include]\n");
+
+		/* each includes all of its tens, itself too */
+		for (int k = 0; k < 10; k++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "\tpath = c%d\n",
+						(i * 10 + k) % 100);
+		(void)snprintf(name, sizeof(name), "app/.git/c%d", i);
+		file(name, text);
+	}
+	file("app/.git/config", "[include]\n\tpath = c0\n[core]\n\teditor = ./tool\n");
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/tool")));
+	assert_true(has_note(&ws, "is not looked at"));
+	cm_workspace_facts_clear(&ws);
+}
+
+/* .git as a link: into the tree, out of it, to nothing. */
+static void test_linked_git(void **state)
+{
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/meta/deep/git");
+	file("app/meta/deep/git/config", "[core]\n\thooksPath = hooks\n");
+	dir("app/hooks");
+	dir("app/src");
+	link_to("meta/deep/git", "app/.git");
+	read_workspace(NULL, at("app/src"), &ws);
+	assert_string_equal(ws.path, at("app"));
+	assert_int_equal(ws.git_dirs.n, 1);
+	assert_string_equal(ws.git_dirs.v[0].path, at("app/meta/deep/git"));
+	assert_true(has_node(&ws.pin_dirs, at("app/meta")));
+	assert_true(has_node(&ws.pin_dirs, at("app/meta/deep")));
+	assert_true(has_node(&ws.pins, at("app/hooks")));
+	assert_true(has_note(&ws, "is a symbolic link: what it leads to is protected"));
+	cm_workspace_facts_clear(&ws);
+	git_dir("other");
+	assert_int_equal(unlink(at("app/.git")), 0);
+	link_to("../other", "app/.git");
+	read_workspace(at("app"), top, &ws);
+	assert_int_equal(ws.git_dirs.n, 0);
+	assert_true(has_note(&ws, "leads to no git directory in the workspace"));
+	cm_workspace_facts_clear(&ws);
+	assert_int_equal(unlink(at("app/.git")), 0);
+	link_to("src", "app/.git");
+	read_workspace(at("app"), top, &ws);
+	assert_int_equal(ws.git_dirs.n, 0);
+	cm_workspace_facts_clear(&ws);
+	assert_int_equal(unlink(at("app/.git")), 0);
+	link_to(".", "app/.git");
+	read_workspace(at("app"), top, &ws);
+	assert_int_equal(ws.git_dirs.n + ws.pins.n, 0);
+	cm_workspace_facts_clear(&ws);
+}
+
 /* Refusals */
 
 struct refusal_fixture {
@@ -748,14 +911,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_node),	  TEST(test_plain_workspace),
-		TEST(test_no_workspace),  TEST(test_workdir),
-		TEST(test_spelling),	  TEST(test_worktree),
-		TEST(test_submodule),	  TEST(test_hostile_gitfile),
-		TEST(test_refused_paths), TEST(test_refusal_words),
-		TEST(test_allowed),	  TEST(test_refused_by_identity),
-		TEST(test_host_tree),	  TEST(test_rootfs),
-		TEST(test_identity),	  TEST(test_host),
+		TEST(test_node),
+		TEST(test_plain_workspace),
+		TEST(test_no_workspace),
+		TEST(test_workdir),
+		TEST(test_spelling),
+		TEST(test_worktree),
+		TEST(test_submodule),
+		TEST(test_hostile_gitfile),
+		TEST(test_programs),
+		TEST(test_many_includes),
+		TEST(test_linked_git),
+		TEST(test_refused_paths),
+		TEST(test_refusal_words),
+		TEST(test_allowed),
+		TEST(test_refused_by_identity),
+		TEST(test_host_tree),
+		TEST(test_rootfs),
+		TEST(test_identity),
+		TEST(test_host),
 		TEST(test_no_memory),
 	};
 

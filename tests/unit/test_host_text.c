@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "isolation/host/gitconfig.h"
+#include "isolation/host/gitprograms.h"
 #include "isolation/host/host.h"
 #include "isolation/host/passwd.h"
 #include "isolation/host/toolconf.h"
@@ -214,6 +214,76 @@ static int stop(const struct cm_gitconfig_item *item, void *data)
 	return 42;
 }
 
+/* "[SECTION] KEY = VALUE" and the paths in it: D a directory counts, E it is expected to be there. */
+static int take_word(const char *path, unsigned int flags, void *data)
+{
+	char *out = data;
+	size_t len = strlen(out);
+
+	(void)snprintf(out + len, 1024 - len, "%s%s%s%s", len > 0 ? " | " : "", path,
+		       (flags & CM_GITPATH_DIR) != 0 ? " D" : "",
+		       (flags & CM_GITPATH_EXPECTED) != 0 ? "E" : "");
+	return 0;
+}
+
+static int take_programs(const struct cm_gitconfig_item *item, void *data)
+{
+	return cm_gitprograms_read(item, take_word, data);
+}
+
+static void test_gitprograms(void **state)
+{
+	static const struct {
+		const char *config;
+		const char *words;
+	} cases[] = {
+		{ "[core]\nhooksPath = .husky/_\n", ".husky/_ DE" },
+		{ "[core]\nhookspath = hooks\n", "hooks DE" },
+		{ "[core]\nfsmonitor = tools/watch\n", "tools/watch DE" },
+		{ "[core]\nfsmonitor = true\n", "" },
+		{ "[core]\nsshCommand = ssh -i keys/id -F ./conf\n",
+		  "ssh -i keys/id -F ./conf | keys/id D | ./conf DE" },
+		{ "[filter \"x\"]\nclean = ~/ws/clean %f\n", "~/ws/clean %f | ~/ws/clean DE" },
+		{ "[filter \"x\"]\nsmudge = python3 smudge.py --map=m/x\n",
+		  "python3 smudge.py --map=m/x | smudge.py | m/x D" },
+		{ "[filter \"x\"]\nprocess = A=b/c sh \\\"d e/f\\\"\n",
+		  "A=b/c sh \"d e/f\" | b/c D | d e/f D | b/c D | d | e/f D" },
+		{ "[diff \"x\"]\ntextconv = sh -c 'a/b \\\"$1\\\"' -\n",
+		  "sh -c 'a/b \"$1\"' - | \" | a/b D | \"" },
+		{ "[diff]\nexternal = ./d\n", "./d DE" },
+		{ "[merge \"x\"]\ndriver = tools/merge %O %A %B\n",
+		  "tools/merge %O %A %B | tools/merge DE" },
+		{ "[merge \"x\"]\nname = tools/merge\n", "" },
+		{ "[credential \"https://x\"]\nhelper = !c/h store\n",
+		  "c/h store | c/h DE | store" },
+		{ "[gpg]\nprogram = my gpg/gpg\n", "my gpg/gpg | gpg/gpg D" },
+		{ "[gpg \"ssh\"]\nprogram = s/k\n", "s/k DE" },
+		{ "[pager]\nlog = p/less\n", "p/less DE" },
+		{ "[alias]\nx = !cd src/app && ./run a\ny = log src/app\n",
+		  "cd src/app && ./run a | src/app | ./run | a" },
+		{ "[submodule \"s\"]\nupdate = !u/p\nupdate = rebase\n", "u/p DE" },
+		{ "[core]\neditor = $(git rev-parse --show-toplevel)/tools/e\n",
+		  "$(git rev-parse --show-toplevel)/tools/e | rev-parse | tools/e D" },
+		{ "[core]\neditor = \"$PWD/e/f\"\n", "e/f DE" },
+		{ "[core]\npager = ${X:-a b}/p/q|c/d&&e/f;`g/h`\n", NULL },
+		{ "[user]\nname = a/b\n[remote \"o\"]\nurl = ../x/y\n[branch \"m\"]\nmerge = "
+		  "refs/heads/m\n[core]\nbare = false\nworktree = ../x\n",
+		  "" },
+		{ "[core]\nhooksPath =\neditor = \npager = ' \n", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(cases); i++) {
+		char words[1024] = "";
+
+		assert_int_equal(cm_gitconfig_parse(cases[i].config, strlen(cases[i].config),
+						    take_programs, words),
+				 0);
+		if (cases[i].words)
+			assert_string_equal(words, cases[i].words);
+	}
+}
+
 static void test_gitconfig_bounds(void **state)
 {
 	static const char cut[] = "[a \"b\\\"\"]\nk = \"v\\\0\\\n\"";
@@ -310,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_private_groups),
 		cmocka_unit_test(test_gitconfig),
 		cmocka_unit_test(test_gitconfig_bounds),
+		cmocka_unit_test(test_gitprograms),
 		cmocka_unit_test(test_gitfile),
 		cmocka_unit_test(test_npm),
 		cmocka_unit_test(test_pip),
