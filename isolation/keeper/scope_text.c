@@ -13,12 +13,9 @@
  */
 bool cm_scope_unit_name(const char *session_id, char *ret, size_t size)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789._-";
-	size_t n = strlen(session_id);
 	int len;
 
-	if (n == 0 || n > 128 || strspn(session_id, allowed) != n)
+	if (!cm_text_is_session_id(session_id))
 		return false;
 	len = snprintf(ret, size, "casemate-%s.scope", session_id);
 	return len > 0 && (size_t)len < size;

@@ -21,6 +21,7 @@
 #include "isolation/mech/cgroup_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 #define REMOVE_MS 2000
 
@@ -71,11 +72,7 @@ static void close_fds(struct cm_cgroup *cg)
  */
 static int set_name(struct cm_cgroup *cg, const char *session_id, struct cm_error *err)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789._-";
-	size_t n = strlen(session_id);
-
-	if (n == 0 || n > 128 || strspn(session_id, allowed) != n) {
+	if (!cm_text_is_session_id(session_id)) {
 		cm_error_set(err, CM_E_INVALID, 0, "a session id cannot name a control group");
 		cm_error_hint(err, "use 1 to 128 of A-Z a-z 0-9 . _ -");
 		return CM_E_INVALID;

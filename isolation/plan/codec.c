@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 #define USUAL_STRINGS (16UL * 1024 - 64)
 
 void cm_plan_builder_init(struct cm_plan_builder *b)
@@ -215,21 +217,6 @@ static int check_identity(const struct cm_plan_header *h, struct cm_error *err)
 	return CM_OK;
 }
 
-static bool session_id_ok(const char *id)
-{
-	size_t i;
-
-	for (i = 0; id[i]; i++) {
-		char c = id[i];
-		bool is_word =
-			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-		if (!is_word && !(i > 0 && (c == '.' || c == '_' || c == '-')))
-			return false;
-	}
-	return i > 0 && i <= 128;
-}
-
 static int check_header(const struct cm_plan_header *h, size_t len, struct cm_error *err)
 {
 	if (h->magic != CM_PLAN_MAGIC)
@@ -277,7 +264,7 @@ int cm_plan_check(const void *data, size_t len, struct cm_plan *ret, struct cm_e
 	    !string_ok(h, strings, h->newgidmap_args) || !string_ok(h, strings, h->socket_path) ||
 	    !string_ok(h, strings, h->state_dir))
 		return malformed(err, "text outside the table");
-	if (!session_id_ok(strings + h->session_id))
+	if (!cm_text_is_session_id(strings + h->session_id))
 		return malformed(err, "bad session id");
 	for (uint32_t i = 0; i < h->n_ops; i++) {
 		r = check_op(h, &ops[i], strings, err);

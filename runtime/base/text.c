@@ -92,6 +92,15 @@ bool cm_text_has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool cm_text_is_session_id(const char *s)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-";
+	size_t n = strspn(s, allowed);
+
+	return n > 0 && n <= CM_SESSION_ID_MAX && s[n] == '\0' && s[0] != '.' && s[0] != '-';
+}
+
 bool cm_text_matches(const char *pattern, const char *s)
 {
 	const char *star = NULL;

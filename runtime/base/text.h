@@ -17,6 +17,12 @@ void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_new
 size_t cm_text_utf8_len(const char *s, size_t len);
 bool cm_text_is_utf8(const char *s, size_t len);
 bool cm_text_has_prefix(const char *s, const char *prefix);
+/*
+ * 1 to CM_SESSION_ID_MAX of A-Z a-z 0-9 . _ - and no dot or dash at the beginning. Such a name is
+ * a file's, a control group's and a unit's as it stands, and never an option.
+ */
+#define CM_SESSION_ID_MAX 128
+bool cm_text_is_session_id(const char *s);
 /* Shell-style pattern of '*' and '?' (one byte) only, whole string. */
 bool cm_text_matches(const char *pattern, const char *s);
 /* Edit distance (Damerau-Levenshtein, adjacent swaps), capped at max + 1. */

@@ -7,10 +7,9 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 #include "runtime/spec/keys.h"
 #include "runtime/spec/merge.h"
-
-#define MAX_ID 128
 
 static const size_t string_fields[] = {
 	offsetof(struct cm_spec, session_id),	 offsetof(struct cm_spec, root),
@@ -145,26 +144,14 @@ const char *cm_network_name(enum cm_network network)
 	return cm_key_word_text(cm_key_info(CM_KEY_NETWORK), network);
 }
 
-static bool is_id_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
-}
-
 int cm_session_id_check(const char *id, struct cm_error *err)
 {
-	size_t len = strlen(id);
 	int r;
 
-	if (len >= 1 && len <= MAX_ID && id[0] != '.' && id[0] != '-') {
-		size_t n = 0;
-
-		while (n < len && is_id_char(id[n]))
-			n++;
-		if (n == len)
-			return CM_OK;
-	}
+	if (cm_text_is_session_id(id))
+		return CM_OK;
 	r = cm_error_set(err, CM_E_INVALID, 0, "bad session id '%.140s'", id);
-	cm_error_hint(err, "use 1 to %d of A-Z a-z 0-9 . _ - and begin with none of . -", MAX_ID);
+	cm_error_hint(err, "use 1 to %d of A-Z a-z 0-9 . _ - and begin with none of . -",
+		      CM_SESSION_ID_MAX);
 	return r;
 }

@@ -208,6 +208,29 @@ static void test_matches(void **state)
 	assert_false(cm_text_has_prefix("", "a"));
 }
 
+static void test_session_ids(void **state)
+{
+	static const char *const bad[] = { "",	 ".a", "-a",  "a/b", "a b",	  "a\n",
+					   "..", "-",  "a:b", "a%b", "a\xc3\xa9", "a\x7f" };
+	static const char *const good[] = { "a", "9", "_a", "_", "a-", "a.", "A.b_c-d" };
+	char longest[CM_SESSION_ID_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(bad); i++) {
+		if (cm_text_is_session_id(bad[i]))
+			fail_msg("taken: '%s'", bad[i]);
+	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(good); i++) {
+		if (!cm_text_is_session_id(good[i]))
+			fail_msg("refused: '%s'", good[i]);
+	}
+	memset(longest, 'a', sizeof(longest));
+	longest[CM_SESSION_ID_MAX + 1] = '\0';
+	assert_false(cm_text_is_session_id(longest));
+	longest[CM_SESSION_ID_MAX] = '\0';
+	assert_true(cm_text_is_session_id(longest));
+}
+
 static void test_distance(void **state)
 {
 	static const struct {
@@ -350,10 +373,15 @@ static void test_rfc3339(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),	    cmocka_unit_test(test_escape_all_pairs),
-		cmocka_unit_test(test_escape_full), cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_matches),	    cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_shell_quote), cmocka_unit_test(test_shell_quote_by_shell),
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_escape_all_pairs),
+		cmocka_unit_test(test_escape_full),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_matches),
+		cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_session_ids),
+		cmocka_unit_test(test_shell_quote),
+		cmocka_unit_test(test_shell_quote_by_shell),
 		cmocka_unit_test(test_rfc3339),
 	};
 
