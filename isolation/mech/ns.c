@@ -106,7 +106,7 @@ static int write_proc(pid_t pid, const char *file, const char *text, struct cm_e
 	return CM_OK;
 }
 
-#define MAP_TOOL_MAX_ARGS 24
+#define MAP_TOOL_MAX_ARGS (3 * CM_PLAN_MAX_ID_RANGES)
 
 /* "newuidmap PID 0 100000 1000 1000 1000 1 ...": set-id programs that check /etc/subuid. */
 static int start_map_tool(const char *tool, pid_t pid, const char *numbers, pid_t *ret_pid,

@@ -217,6 +217,50 @@ static int check_identity(const struct cm_plan_header *h, struct cm_error *err)
 	return CM_OK;
 }
 
+/* Decimal digits alone, at most max; moves on to what follows them. */
+static bool read_number(const char **at, uint64_t max, uint64_t *ret)
+{
+	uint64_t value = 0;
+	const char *p = *at;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		value = value * 10 + (uint64_t)(*p - '0');
+		if (value > max)
+			return false;
+	}
+	if (p == *at)
+		return false;
+	*at = p;
+	*ret = value;
+	return true;
+}
+
+/*
+ * The tools that get these words are set-id, and what /etc/subuid grants a user is not for us to
+ * repeat; but nobody's grant makes host id 0, or the id that means none, one of a jail's.
+ */
+static bool id_ranges_ok(const char *text)
+{
+	for (unsigned int n = 0; n < CM_PLAN_MAX_ID_RANGES; n++) {
+		uint64_t inside;
+		uint64_t host;
+		uint64_t count;
+
+		if (!read_number(&text, CM_ID_SLOT_SIZE - 1, &inside) || *text++ != ' ' ||
+		    !read_number(&text, UINT32_MAX - 1, &host) || *text++ != ' ' ||
+		    !read_number(&text, CM_ID_SLOT_SIZE, &count))
+			return false;
+		if (host == 0 || count == 0 || inside + count > CM_ID_SLOT_SIZE ||
+		    host + count > UINT32_MAX)
+			return false;
+		if (*text == '\0')
+			return true;
+		if (*text++ != ' ')
+			return false;
+	}
+	return false;
+}
+
 static int check_header(const struct cm_plan_header *h, size_t len, struct cm_error *err)
 {
 	if (h->magic != CM_PLAN_MAGIC)
@@ -266,6 +310,9 @@ int cm_plan_check(const void *data, size_t len, struct cm_plan *ret, struct cm_e
 		return malformed(err, "text outside the table");
 	if (!cm_text_is_session_id(strings + h->session_id))
 		return malformed(err, "bad session id");
+	if (h->idmap == CM_IDMAP_SUBIDS && (!id_ranges_ok(strings + h->newuidmap_args) ||
+					    !id_ranges_ok(strings + h->newgidmap_args)))
+		return malformed(err, "bad ranges of ids");
 	for (uint32_t i = 0; i < h->n_ops; i++) {
 		r = check_op(h, &ops[i], strings, err);
 		if (r < 0)

@@ -26,6 +26,7 @@
 #define CM_PLAN_MAGIC 0x434d504cU
 #define CM_PLAN_MAX_OPS 512U
 #define CM_PLAN_MAX_STRINGS (1024U * 1024)
+#define CM_PLAN_MAX_ID_RANGES 8
 #define CM_PLAN_BUILD_ID_SIZE 32
 
 /* The agent's uid and gid inside; init's own where the map has more than one id. */
@@ -195,8 +196,8 @@ struct cm_plan_header {
 	/* minimum Landlock ABI that the planner counted on; 0: none to be had */
 	uint32_t landlock_abi;
 	uint32_t reserved0_;
-	/* SUBIDS: strings with the arguments after the pid for newuidmap and newgidmap,
-	 * separated by ' ' */
+	/* SUBIDS: strings with the arguments after the pid for newuidmap and newgidmap: one to
+	 * CM_PLAN_MAX_ID_RANGES times "INSIDE HOST COUNT", all separated by one ' ' */
 	uint32_t newuidmap_args;
 	uint32_t newgidmap_args;
 	/* persistent: string, path of the listening socket; "" when temporary */

@@ -382,6 +382,77 @@ static void test_session_ids(void **state)
 	assert_taken();
 }
 
+/* What newuidmap and newgidmap are called with. */
+static void test_id_ranges(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"0",
+		"0 1",
+		"0 1 ",
+		"0 1 1 ",
+		" 0 1 1",
+		"0  1 1",
+		"0 1 1 1",
+		"0 1 1\n",
+		"0 1 1,1 2 1",
+		"-1 1 1",
+		"0 -1 1",
+		"0 +1 1",
+		"0 0x1 1",
+		"a b c",
+		"--help 1 1",
+		/* host root, alone and in a range */
+		"0 0 1",
+		"0 00 1",
+		"0 1000 1 1 0 1",
+		"1 1000 1 0 0 65535",
+		/* no ids at all */
+		"0 1 0",
+		/* past what is mapped inside */
+		"65536 1 1",
+		"65535 1 2",
+		"0 1 65537",
+		"4294967296 1 1",
+		"18446744073709551616 1 1",
+		/* round the end, to host root again; the id that is none */
+		"0 4294967295 1",
+		"0 4294967294 2",
+		"0 4294967296 1",
+		"0 18446744073709551617 1",
+		"0 1 18446744073709551617",
+		/* one too many */
+		"0 1 1 1 2 1 2 3 1 3 4 1 4 5 1 5 6 1 6 7 1 7 8 1 8 9 1",
+	};
+	static const char *const good[] = {
+		"0 1 1",
+		"0 100000 1000 1000 1000 1 1001 101000 64535",
+		"0 1 65536",
+		"65535 4294967294 1",
+		"0 1 1 1 2 1 2 3 1 3 4 1 4 5 1 5 6 1 6 7 1 7 8 1",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(bad) + CM_ARRAY_SIZE(good); i++) {
+		bool is_bad = i < CM_ARRAY_SIZE(bad);
+		const char *text = is_bad ? bad[i] : good[i - CM_ARRAY_SIZE(bad)];
+
+		for (int is_gid = 0; is_gid < 2; is_gid++) {
+			begin();
+			builder.ops[OP_BIND].flags &= ~CM_OPF_IDMAP;
+			builder.header.idmap = CM_IDMAP_SUBIDS;
+			builder.header.uid_base = builder.header.gid_base = 1000;
+			*(is_gid ? &builder.header.newgidmap_args
+				 : &builder.header.newuidmap_args) =
+				cm_plan_builder_str(&builder, text);
+			if (is_bad)
+				assert_refused("bad ranges of ids");
+			else
+				assert_taken();
+		}
+	}
+}
+
 static void test_paths(void **state)
 {
 	static const char *const bad[] = {
@@ -741,16 +812,16 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_printed),
-		cmocka_unit_test(test_smallest),       cmocka_unit_test(test_host_id_0),
-		cmocka_unit_test(test_slots),	       cmocka_unit_test(test_idmap),
-		cmocka_unit_test(test_header),	       cmocka_unit_test(test_build_id),
-		cmocka_unit_test(test_session_ids),    cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_relative_names), cmocka_unit_test(test_steps),
-		cmocka_unit_test(test_offsets),	       cmocka_unit_test(test_content),
-		cmocka_unit_test(test_flat),	       cmocka_unit_test(test_every_cut),
-		cmocka_unit_test(test_every_bit),      cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_printed),
+		cmocka_unit_test(test_smallest),    cmocka_unit_test(test_host_id_0),
+		cmocka_unit_test(test_slots),	    cmocka_unit_test(test_idmap),
+		cmocka_unit_test(test_header),	    cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_session_ids), cmocka_unit_test(test_id_ranges),
+		cmocka_unit_test(test_paths),	    cmocka_unit_test(test_relative_names),
+		cmocka_unit_test(test_steps),	    cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_content),	    cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_every_cut),   cmocka_unit_test(test_every_bit),
+		cmocka_unit_test(test_too_much),    cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
