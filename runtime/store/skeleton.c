@@ -7,7 +7,8 @@
  *	                          /...    what the filler made
  *	                   /.<hex>/       one being made
  *
- * The name is a hash of the key, and a number where two keys have the same. Complete from the moment it has its name, which a rename gives it, and never changed afterwards.
+ * The name is a hash of the key, and a number where two keys have the same. Complete from the moment
+ * it has its name, which a rename gives it, and never changed afterwards.
  * A file system that survives a reboot may lose contents that were never synced and keep the name:
  * there the name says in which boot it was made.
  */
@@ -136,12 +137,24 @@ static void remove_locked(int base_fd, const char *name)
 	(void)cm_remove_tree_at(base_fd, gone);
 }
 
+/* A remover that died may have renamed it before its lock could be had, and the name be another's. */
+static bool is_named(int base_fd, const char *name, int dir_fd)
+{
+	struct stat st;
+	struct stat named;
+
+	return fstat(dir_fd, &st) == 0 &&
+	       fstatat(base_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
 static bool try_remove(int base_fd, const char *name)
 {
 	CM_AUTO_FD int dir_fd = cm_store_openat(base_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	CM_AUTO_FD int lock_fd = -1;
 
-	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0)
+	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0 ||
+	    !is_named(base_fd, name, dir_fd))
 		return false;
 	remove_locked(base_fd, name);
 	return true;
@@ -176,7 +189,10 @@ static bool add_entry(int dir_fd, const char *name, void *data)
 	return true;
 }
 
-/* What a maker left that died, and the oldest of too many. Only when one was made. */
+/*
+ * What a maker left that died, and the oldest of too many. Only when one was made, and when that is
+ * locked: where all others are in use it would be the one to go.
+ */
 static void prune(const struct cm_store *store, int base_fd)
 {
 	struct listing l = { .n = 0 };
@@ -192,6 +208,35 @@ static void prune(const struct cm_store *store, int base_fd)
 	}
 }
 
+/*
+ * A directory that nobody looks for, with its lock. 0; 1 when somebody took it for a dead one's
+ * before it had one; or -errno, and it is gone.
+ */
+static int make_half(int base_fd, const char *half, int *ret_dir_fd, int *ret_lock_fd)
+{
+	CM_AUTO_FD int dir_fd = -1;
+	CM_AUTO_FD int lock_fd = -1;
+	char path[CM_STORE_NAME_SIZE];
+	int r;
+
+	if (mkdirat(base_fd, half, 0700) < 0)
+		return -errno;
+	dir_fd = cm_store_openat(base_fd, half, O_RDONLY | O_DIRECTORY, 0);
+	r = dir_fd < 0 ? -errno : cm_store_lock_file(dir_fd, false, &lock_fd);
+	if (r < 0 && r != -ENOENT) {
+		cm_store_name(path, half, CM_STORE_LOCK);
+		(void)unlinkat(base_fd, path, 0);
+		(void)unlinkat(base_fd, half, AT_REMOVEDIR);
+		return r;
+	}
+	/* the lock may be a new one, in what is being removed */
+	if (r != 0 || !is_named(base_fd, half, dir_fd))
+		return 1;
+	*ret_dir_fd = cm_fd_take(&dir_fd);
+	*ret_lock_fd = cm_fd_take(&lock_fd);
+	return 0;
+}
+
 /* Made under a name that nobody looks for, then given its own. CM_OK: look again; or an error. */
 static int make(const struct cm_store *store, int base_fd, const char *name,
 		const struct cm_buf *key, cm_store_fill_fn *fill, void *data, struct cm_error *err)
@@ -204,12 +249,10 @@ static int make(const struct cm_store *store, int base_fd, const char *name,
 
 	cm_store_random_hex(random);
 	(void)snprintf(half, sizeof(half), ".%s", random);
-	if (mkdirat(base_fd, half, 0700) < 0)
-		return fail(store, errno, "make", half, err);
-	dir_fd = cm_store_openat(base_fd, half, O_RDONLY | O_DIRECTORY, 0);
-	/* somebody took it for a dead one's: from here on nobody can */
-	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0)
-		return CM_OK;
+	r = make_half(base_fd, half, &dir_fd, &lock_fd);
+	if (r != 0)
+		return r < 0 ? fail(store, -r, "make", half, err) : CM_OK;
+	/* from here on nobody takes it for a dead one's */
 	r = cm_write_all(lock_fd, key->data, key->len);
 	r = r < 0 ? fail(store, -r, "write", half, err) : fill(dir_fd, data, err);
 	if (r == CM_OK && renameat(base_fd, half, base_fd, name) == 0)
@@ -247,6 +290,7 @@ int cm_store_skeleton_open(struct cm_store *store, const struct cm_buf *key, cm_
 	char boot[BOOT_DIGITS + 2];
 	char name[NAME_SIZE];
 	unsigned int number = 0;
+	bool is_made = false;
 	int r = cm_store_subdir(store->runtime_fd, store->runtime, CM_STORE_SKELETONS, &base_fd,
 				err);
 
@@ -260,6 +304,10 @@ int cm_store_skeleton_open(struct cm_store *store, const struct cm_buf *key, cm_
 		r = find(base_fd, name, key, &ret->lock_fd);
 		if (r == 0)
 			r = describe(ret);
+		if (r == 0 && is_made)
+			prune(store, base_fd);
+		if (r < 0)
+			cm_store_skeleton_close(ret);
 		if (r <= 0)
 			return r < 0 ? fail(store, -r, "open", name, err) : CM_OK;
 		if (r == OTHER_KEY) {
@@ -269,10 +317,12 @@ int cm_store_skeleton_open(struct cm_store *store, const struct cm_buf *key, cm_
 		r = make(store, base_fd, name, key, fill, data, err);
 		if (r < 0)
 			return r;
-		prune(store, base_fd);
+		is_made = true;
 	}
-	return cm_error_set(err, CM_E_BUSY, 0, "'%s/" CM_STORE_SKELETONS "' changes all the time",
-			    store->runtime);
+	cm_error_set(err, CM_E_BUSY, 0, "'%s/" CM_STORE_SKELETONS "' changes all the time",
+		     store->runtime);
+	cm_error_hint(err, "remove it while no session runs");
+	return CM_E_BUSY;
 }
 
 void cm_store_skeleton_close(struct cm_store_skeleton *skeleton)
