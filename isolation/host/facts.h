@@ -9,6 +9,12 @@
 #include "isolation/plan/build.h"
 
 /* rootfs: NULL for the host's own tree. */
+int cm_tree_facts_read_system(const struct cm_host *host, const char *rootfs,
+			      struct cm_tree_facts *ret, struct cm_error *err);
+/* The rest: tools, certificates, PATH and settings of the caller's, added to what is there. */
+int cm_tree_facts_read_user(const struct cm_host *host, const struct cm_strv *caller_env,
+			    struct cm_tree_facts *facts, struct cm_error *err);
+/* Both. */
 int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
 		       const struct cm_strv *caller_env, struct cm_tree_facts *ret,
 		       struct cm_error *err);

@@ -341,7 +341,7 @@ static int read_extra(struct cm_tree_reader *reader, const char *root)
 	return add_list(reader, extra, root, tree_extras, CM_ARRAY_SIZE(tree_extras));
 }
 
-static int read_all(struct cm_tree_reader *reader)
+static int read_system(struct cm_tree_reader *reader)
 {
 	struct cm_tree_facts *facts = reader->facts;
 	const char *root = facts->root ? facts->root : "";
@@ -359,8 +359,15 @@ static int read_all(struct cm_tree_reader *reader)
 		r = read_extra(reader, root);
 	if (r == CM_OK && facts->root)
 		r = read_names(reader);
+	return r;
+}
+
+static int read_user(struct cm_tree_reader *reader)
+{
+	int r = CM_OK;
+
 	/* a rootfs brings its own tools, and its home is /home/user */
-	if (r == CM_OK && !facts->root)
+	if (!reader->facts->root)
 		r = cm_tree_tools_read(reader);
 	if (r == CM_OK)
 		r = cm_tree_env_read(reader);
@@ -369,19 +376,16 @@ static int read_all(struct cm_tree_reader *reader)
 	return r;
 }
 
-int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
-		       const struct cm_strv *caller_env, struct cm_tree_facts *ret,
-		       struct cm_error *err)
+int cm_tree_facts_read_system(const struct cm_host *host, const char *rootfs,
+			      struct cm_tree_facts *ret, struct cm_error *err)
 {
 	struct cm_tree_facts facts = { 0 };
-	struct cm_tree_reader reader = {
-		.host = host, .env = caller_env, .facts = &facts, .root_fd = -1
-	};
+	struct cm_tree_reader reader = { .host = host, .facts = &facts, .root_fd = -1 };
 	int r;
 
 	r = open_root(&reader, rootfs, err);
 	if (r == CM_OK) {
-		r = read_all(&reader);
+		r = read_system(&reader);
 		if (r < 0)
 			r = cm_facts_nomem(err);
 	}
@@ -392,6 +396,35 @@ int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
 	}
 	*ret = facts;
 	return CM_OK;
+}
+
+int cm_tree_facts_read_user(const struct cm_host *host, const struct cm_strv *caller_env,
+			    struct cm_tree_facts *facts, struct cm_error *err)
+{
+	struct cm_tree_reader reader = { .host = host, .env = caller_env, .facts = facts };
+	const char *root = facts->root ? facts->root : "/";
+	int r;
+
+	reader.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (reader.root_fd < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot open '%s'", root);
+	r = read_user(&reader);
+	cm_fd_close(&reader.root_fd);
+	return r < 0 ? cm_facts_nomem(err) : CM_OK;
+}
+
+int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
+		       const struct cm_strv *caller_env, struct cm_tree_facts *ret,
+		       struct cm_error *err)
+{
+	int r = cm_tree_facts_read_system(host, rootfs, ret, err);
+
+	if (r < 0)
+		return r;
+	r = cm_tree_facts_read_user(host, caller_env, ret, err);
+	if (r < 0)
+		cm_tree_facts_clear(ret);
+	return r;
 }
 
 void cm_tree_facts_clear(struct cm_tree_facts *facts)

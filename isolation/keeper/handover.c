@@ -53,28 +53,77 @@ int cm_handover_go(int sock, int plan_fd, const struct cm_cgroup *cg, struct cm_
 	return CM_OK;
 }
 
-int cm_handover_wait(int sock, struct cm_plan *ret_plan, int tasks_fd[CM_CG_N],
-		     struct cm_error *err)
+int cm_handover_announced(struct cm_announced *announced, struct cm_msg *msg, struct cm_error *err)
 {
-	struct cm_msg msg;
-	unsigned int next = 1;
 	int r;
 
-	cm_msg_init(&msg);
-	r = cm_proto_recv(sock, &msg);
-	if (r != 1 || msg.rec.type != CM_REC_GO || msg.n_fds == 0) {
-		cm_msg_clear(&msg);
-		return cm_error_set(err, CM_E_ISOLATION, r < 0 ? -r : 0,
-				    "the keeper went away before the jail was made");
-	}
+	if (announced->is_there)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "a plan was announced twice");
+	announced->msg = *msg;
+	cm_msg_init(msg);
+	r = cm_plan_check(announced->msg.blob, announced->msg.rec.len, &announced->plan, err);
+	announced->is_there = r == CM_OK;
+	return r;
+}
+
+int cm_handover_check_announced(const struct cm_announced *announced, const struct cm_plan *plan,
+				struct cm_error *err)
+{
+	if (announced->is_there && !cm_plan_continues(plan, &announced->plan))
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "the plan is not what was announced");
+	return CM_OK;
+}
+
+int cm_handover_prepare(int sock, const struct cm_announced *announced, struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_PREPARE, .len = announced->msg.rec.len };
+	int r = cm_proto_send(sock, &rec, announced->msg.blob, NULL, 0);
+
+	return r < 0 ? cm_error_set(err, CM_E_ISOLATION, -r, "init went away") : CM_OK;
+}
+
+static void take_tasks(struct cm_msg *msg, int tasks_fd[CM_CG_N])
+{
+	unsigned int next = 1;
+
 	for (unsigned int i = 0; i < CM_CG_N; i++) {
 		tasks_fd[i] = -1;
-		if ((msg.rec.body.go.tasks & 1U << i) != 0 && next < msg.n_fds)
-			tasks_fd[i] = cm_fd_take(&msg.fds[next++]);
+		if ((msg->rec.body.go.tasks & 1U << i) != 0 && next < msg->n_fds)
+			tasks_fd[i] = cm_fd_take(&msg->fds[next++]);
 	}
-	r = cm_handover_map_plan(msg.fds[0], ret_plan, err);
+}
+
+int cm_handover_wait(int sock,
+		     int (*prepare)(const struct cm_plan *plan, void *data, struct cm_error *err),
+		     void *data, struct cm_plan *ret_plan, int tasks_fd[CM_CG_N],
+		     struct cm_error *err)
+{
+	struct cm_announced announced = { .is_there = false };
+	struct cm_msg msg;
+	int r;
+	int r2 = CM_OK;
+
+	cm_msg_init(&msg);
+	cm_msg_init(&announced.msg);
+	r = cm_proto_recv(sock, &msg);
+	if (r == 1 && msg.rec.type == CM_REC_PREPARE && msg.blob) {
+		r2 = cm_handover_announced(&announced, &msg, err);
+		if (r2 == CM_OK)
+			r2 = prepare(&announced.plan, data, err);
+		r = r2 < 0 ? r2 : cm_proto_recv(sock, &msg);
+	}
+	if (r2 == CM_OK && (r != 1 || msg.rec.type != CM_REC_GO || msg.n_fds == 0))
+		r2 = cm_error_set(err, CM_E_ISOLATION, r < 0 ? -r : 0,
+				  "the keeper went away before the jail was made");
+	if (r2 == CM_OK) {
+		take_tasks(&msg, tasks_fd);
+		r2 = cm_handover_map_plan(msg.fds[0], ret_plan, err);
+	}
+	if (r2 == CM_OK)
+		r2 = cm_handover_check_announced(&announced, ret_plan, err);
 	cm_msg_clear(&msg);
-	return r;
+	cm_msg_clear(&announced.msg);
+	return r2;
 }
 
 /* A chunk: the numbers of the steps, and their descriptors beside it. */

@@ -33,21 +33,41 @@ static int stage_settle(struct cm_init *init, struct cm_error *err)
 	return cm_ns_settle(init->has_own_network, err);
 }
 
+/* An ordinary user's; root's come from the keeper: the jail's own root has no rights on the host's
+ * paths. */
+static int open_sources(struct cm_init *init, const struct cm_plan *plan, struct cm_error *err)
+{
+	return plan->header->idmap == CM_IDMAP_SLOT
+		       ? CM_OK
+		       : cm_mount_sources_open(plan, &init->sources, err);
+}
+
+/* While the client still makes the plan: what the part of it that is known takes longest with. */
+static int prepare(const struct cm_plan *plan, void *data, struct cm_error *err)
+{
+	struct cm_init *init = data;
+	int r = open_sources(init, plan, err);
+
+	/* the other sources need the user's rights, which go when the builder is another id */
+	if (r < 0 || plan->header->idmap == CM_IDMAP_SUBIDS)
+		return r;
+	r = cm_ns_become_builder(plan, err);
+	(void)umask(0);
+	if (r == CM_OK)
+		r = cm_mounts_prepare(plan, &init->sources, err);
+	(void)umask(022);
+	return r;
+}
+
 /* The maps are written by the keeper; before that this process has no id it could use. */
 static int stage_maps(struct cm_init *init, struct cm_error *err)
 {
-	return cm_handover_wait(init->sock, &init->plan, init->tasks_fd, err);
-}
-
-static bool is_roots(const struct cm_init *init)
-{
-	return init->plan.header->idmap == CM_IDMAP_SLOT;
+	return cm_handover_wait(init->sock, prepare, init, &init->plan, init->tasks_fd, err);
 }
 
 static int stage_sources(struct cm_init *init, struct cm_error *err)
 {
-	/* root's come from the keeper: the jail's own root has no rights on the host's paths */
-	return is_roots(init) ? CM_OK : cm_mount_sources_open(&init->plan, &init->sources, err);
+	return open_sources(init, &init->plan, err);
 }
 
 static int stage_cgroup(struct cm_init *init, struct cm_error *err)
@@ -75,7 +95,7 @@ static int stage_mounts(struct cm_init *init, struct cm_error *err)
 {
 	int r = CM_OK;
 
-	if (is_roots(init))
+	if (init->plan.header->idmap == CM_IDMAP_SLOT)
 		r = cm_handover_recv_sources(init->sock, &init->sources, init->plan.header->n_ops,
 					     err);
 	(void)umask(0);
@@ -188,7 +208,7 @@ static const struct {
 } stages[] = {
 	/* all that can be done before the plan is there */
 	{ "propagation and loopback", stage_settle },
-	{ "id maps", stage_maps },
+	{ "id maps and preparation", stage_maps },
 	/* an ordinary user's rights on the host's paths, before they are exchanged for root
 	 * inside */
 	{ "mount sources", stage_sources },

@@ -9,6 +9,7 @@
 #ifndef CM_ISOLATION_KEEPER_KEEPER_H
 #define CM_ISOLATION_KEEPER_KEEPER_H
 
+#include "isolation/keeper/handover.h"
 #include "isolation/keeper/outbox.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/mech/cgroup.h"
@@ -52,9 +53,13 @@ struct cm_keeper {
 	struct cm_plan plan;
 	/* the socket that the keeper was started with */
 	int starter;
-	/* init was forked before the plan was known, with or without a network of its own */
+	/* init was forked before the plan was known, with or without a network of its own; what was
+	 * announced of the plan since then is prepared */
 	bool is_ahead;
 	bool has_own_network;
+	struct cm_announced announced;
+	/* as root: what init cannot open */
+	struct cm_mount_sources sources;
 	enum cm_keeper_state state;
 	bool is_temporary;
 	struct cm_loop loop;
@@ -81,6 +86,8 @@ struct cm_keeper {
  * temporary session whose init is not born into a v2 group.
  */
 int cm_keeper_clone_ahead(struct cm_keeper *k, bool has_own_network, struct cm_error *err);
+/* What k->announced tells: groups, id maps, and what init can make. */
+int cm_keeper_prepare(struct cm_keeper *k, struct cm_error *err);
 int cm_keeper_start(struct cm_keeper *k, int plan_fd, struct cm_error *err);
 /* end.c: kill the jail, remove what was made, write the end record. Idempotent. */
 void cm_keeper_end(struct cm_keeper *k);

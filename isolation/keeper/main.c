@@ -77,12 +77,20 @@ static int prepare_process(struct cm_error *err)
 	return CM_OK;
 }
 
-/* The starter's first record. It may take its time: it is still looking at the host. */
+/* The starter's first records. It may take its time: it is still looking at the host. */
 static int receive_plan(struct cm_keeper *k, int *ret_fd, int *ret_skeleton_fd,
 			struct cm_error *err)
 {
 	int r = cm_proto_recv(STARTER_FD, &k->msg);
 
+	if (r == 1 && k->msg.rec.type == CM_REC_PREPARE && k->msg.blob) {
+		r = cm_handover_announced(&k->announced, &k->msg, err);
+		if (r == CM_OK)
+			r = cm_keeper_prepare(k, err);
+		if (r < 0)
+			return r;
+		r = cm_proto_recv(STARTER_FD, &k->msg);
+	}
 	if (r != 1 || k->msg.rec.type != CM_REC_PLAN || (k->msg.n_fds != 1 && k->msg.n_fds != 2))
 		return cm_error_set(err, CM_E_PROTOCOL, r < 0 ? -r : 0, "no plan came");
 	*ret_fd = cm_fd_take(&k->msg.fds[0]);
@@ -201,6 +209,8 @@ int main(int argc, char **argv)
 		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);
 	cm_msg_init(&k->msg);
+	cm_msg_init(&k->announced.msg);
+	cm_mount_sources_init(&k->sources);
 	r = take_arguments(k, &args, argc, argv, &err);
 	if (r == CM_OK)
 		r = run(k, &args, &err);

@@ -28,6 +28,12 @@ enum cm_rec_type {
 	 * plan's skeleton: kept open for the keeper's life.
 	 */
 	CM_REC_PLAN = 15,
+	/*
+	 * starter -> keeper -> init, before the plan, and only to a keeper that was started ahead of
+	 * it: blob: the plan as far as it is known (flat form). What needs no more is made meanwhile;
+	 * the plan must begin with it.
+	 */
+	CM_REC_PREPARE = 14,
 	/* client -> keeper: first record. body.hello; blob: the full session id */
 	CM_REC_HELLO = 1,
 	/* client -> keeper: answered by INFO with body.up */

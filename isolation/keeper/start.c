@@ -90,9 +90,9 @@ int cm_keeper_clone_ahead(struct cm_keeper *k, bool has_own_network, struct cm_e
 	return clone_init(k, has_own_network, -1, err);
 }
 
-static int make_init(struct cm_keeper *k, struct cm_error *err)
+static int make_init(struct cm_keeper *k, const struct cm_plan *plan, struct cm_error *err)
 {
-	bool has_own_network = (k->plan.header->flags & CM_PLANF_NETNS) != 0;
+	bool has_own_network = (plan->header->flags & CM_PLANF_NETNS) != 0;
 	int cgroup_fd = k->cgroup.kind == CM_CGROUP_V2 ? k->cgroup.group_fd[0] : -1;
 
 	if (!k->is_ahead)
@@ -103,19 +103,49 @@ static int make_init(struct cm_keeper *k, struct cm_error *err)
 	return CM_OK;
 }
 
+static int open_sources(struct cm_keeper *k, const struct cm_plan *plan, struct cm_error *err)
+{
+	return plan->header->idmap == CM_IDMAP_SLOT ? cm_mount_sources_open(plan, &k->sources, err)
+						    : CM_OK;
+}
+
 static int send_sources(struct cm_keeper *k, struct cm_error *err)
 {
-	static struct cm_mount_sources sources;
+	int r = open_sources(k, &k->plan, err);
+
+	if (r == CM_OK && k->plan.header->idmap == CM_IDMAP_SLOT)
+		r = cm_handover_send_sources(k->init_sock, &k->sources, k->plan.header->n_ops, err);
+	cm_mount_sources_close(&k->sources);
+	return r;
+}
+
+static int make_group_and_maps(struct cm_keeper *k, const struct cm_plan *plan,
+			       struct cm_error *err)
+{
+	int r = cm_cgroup_make(&k->cgroup, plan, init_kuid(plan), err);
+
+	if (r == CM_OK)
+		r = make_init(k, plan, err);
+	if (r == CM_OK)
+		r = cm_ns_write_maps(plan, k->init_pid, err);
+	/* not before: /proc/PID/uid_map of a non-dumpable process belongs to root */
+	if (r == CM_OK)
+		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return r;
+}
+
+int cm_keeper_prepare(struct cm_keeper *k, struct cm_error *err)
+{
+	const struct cm_plan *plan = &k->announced.plan;
 	int r;
 
-	if (k->plan.header->idmap != CM_IDMAP_SLOT)
-		return CM_OK;
-	cm_mount_sources_init(&sources);
-	r = cm_mount_sources_open(&k->plan, &sources, err);
+	if (!k->is_ahead)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "nobody waits for a part of the plan");
+	k->is_temporary = (plan->header->flags & CM_PLANF_TEMPORARY) != 0;
+	r = make_group_and_maps(k, plan, err);
 	if (r == CM_OK)
-		r = cm_handover_send_sources(k->init_sock, &sources, k->plan.header->n_ops, err);
-	cm_mount_sources_close(&sources);
-	return r;
+		r = cm_handover_prepare(k->init_sock, &k->announced, err);
+	return r < 0 ? r : open_sources(k, plan, err);
 }
 
 static void on_init(struct cm_loop *loop, int fd, uint32_t events, void *data)
@@ -126,26 +156,39 @@ static void on_init(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	cm_keeper_answer(data);
 }
 
+/* What it said before it ended says more than that it did. */
+static int why_init_ended(struct cm_keeper *k, struct cm_error *err)
+{
+	int r = err ? err->code : CM_E_ISOLATION;
+
+	if (cm_proto_recv(k->init_sock, &k->msg) == 1 && k->msg.rec.type == CM_REC_FAILED) {
+		cm_proto_error_of(&k->msg, err);
+		r = err ? err->code : r;
+	}
+	cm_msg_clear(&k->msg);
+	return r;
+}
+
+static int go(struct cm_keeper *k, int plan_fd, struct cm_error *err)
+{
+	int r = cm_handover_go(k->init_sock, plan_fd, &k->cgroup, err);
+
+	return r < 0 ? why_init_ended(k, err) : send_sources(k, err);
+}
+
 int cm_keeper_start(struct cm_keeper *k, int plan_fd, struct cm_error *err)
 {
 	int r = open_state(k, err);
 
+	if (r == CM_OK)
+		r = cm_handover_check_announced(&k->announced, &k->plan, err);
 	/* with the lock held: a group of this name is a leftover of a keeper that was killed */
 	if (r == CM_OK && !k->is_temporary)
 		r = cm_cgroup_collect(&k->plan, err);
+	if (r == CM_OK && !k->announced.is_there)
+		r = make_group_and_maps(k, &k->plan, err);
 	if (r == CM_OK)
-		r = cm_cgroup_make(&k->cgroup, &k->plan, init_kuid(&k->plan), err);
-	if (r == CM_OK)
-		r = make_init(k, err);
-	if (r == CM_OK)
-		r = cm_ns_write_maps(&k->plan, k->init_pid, err);
-	if (r < 0)
-		return r;
-	/* not before: /proc/PID/uid_map of a non-dumpable process belongs to root */
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	r = cm_handover_go(k->init_sock, plan_fd, &k->cgroup, err);
-	if (r == CM_OK)
-		r = send_sources(k, err);
+		r = go(k, plan_fd, err);
 	if (r == CM_OK)
 		r = cm_keeper_client_add(k, k->starter, true, err);
 	if (r == CM_OK)

@@ -19,12 +19,14 @@ void cm_mount_sources_init(struct cm_mount_sources *sources)
 {
 	for (size_t i = 0; i < CM_PLAN_MAX_OPS; i++)
 		sources->fd[i] = -1;
+	sources->tmpfs_fd = -1;
 }
 
 void cm_mount_sources_close(struct cm_mount_sources *sources)
 {
 	for (size_t i = 0; i < CM_PLAN_MAX_OPS; i++)
 		cm_fd_close(&sources->fd[i]);
+	cm_fd_close(&sources->tmpfs_fd);
 }
 
 /* The planner looked at an object; another one there now means that somebody changes paths. */
@@ -169,6 +171,8 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 
 		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT &&
 		    op->kind != CM_OP_ROOT && op->kind != CM_OP_MASK)
+			continue;
+		if (sources->fd[i] >= 0 || *source == '\0')
 			continue;
 		r = open_source(op, source, &parent, &sources->fd[i], err);
 		if (r < 0)

@@ -16,12 +16,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "isolation/mech/mount_fs.h"
 #include "isolation/mech/mount_targets.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
-
-/* more than agents open, and a fraction of the 3072 that all jails together have */
-#define PTYS_OPTION "max=256"
 
 struct builder {
 	const struct cm_plan *plan;
@@ -30,9 +28,7 @@ struct builder {
 	struct cm_targets targets;
 	/* /proc/sys of the procfs that was mounted, below whatever is mounted over it later */
 	int sysctl_fd;
-	/* the jail's one tmpfs, and how many directories it has */
-	int tmpfs_fd;
-	unsigned int n_tmpfs_dirs;
+	bool is_tmpfs_attached;
 };
 
 static int fail(struct builder *b, const char *what, const char *path)
@@ -40,69 +36,31 @@ static int fail(struct builder *b, const char *what, const char *path)
 	return cm_error_set(b->err, CM_E_ISOLATION, errno, "cannot %s '%s'", what, path);
 }
 
-/* A new file system of our own; options are "key=value" and "flag" strings, NULL at the end. */
-static int new_fs(struct builder *b, const char *type, const char *const *options,
-		  unsigned int attrs, const char *path, int *ret_fd)
+static int attach_at(struct builder *b, int mount_fd, const char *path)
 {
-	CM_AUTO_FD int fs_fd = cm_sys_fsopen(type, FSOPEN_CLOEXEC);
-	CM_AUTO_FD int mount_fd = -1;
+	struct cm_place place;
+	int r = cm_targets_dir(&b->targets, path, &place, b->err);
 
-	if (fs_fd < 0)
-		return fail(b, "open the file system for", path);
-	for (; options && *options; options++) {
-		char key[32];
-		const char *eq = strchr(*options, '=');
-		int r;
-
-		if (!eq) {
-			r = cm_sys_fsconfig(fs_fd, FSCONFIG_SET_FLAG, *options, NULL, 0);
-		} else {
-			(void)snprintf(key, sizeof(key), "%.*s", (int)(eq - *options), *options);
-			r = cm_sys_fsconfig(fs_fd, FSCONFIG_SET_STRING, key, eq + 1, 0);
-		}
-		if (r < 0)
-			return fail(b, "configure the file system at", path);
-	}
-	if (cm_sys_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return fail(b, "make the file system at", path);
-	mount_fd = cm_sys_fsmount(fs_fd, FSMOUNT_CLOEXEC, attrs);
-	if (mount_fd < 0)
-		return fail(b, "mount the file system at", path);
-	*ret_fd = cm_fd_take(&mount_fd);
-	return CM_OK;
+	return r < 0 ? r : cm_targets_attach(&b->targets, mount_fd, &place, path, b->err);
 }
 
 static int mount_fs_at(struct builder *b, const char *type, const char *const *options,
 		       unsigned int attrs, const char *path, int *ret_fd)
 {
 	CM_AUTO_FD int mount_fd = -1;
-	struct cm_place place;
-	int r = new_fs(b, type, options, attrs, path, &mount_fd);
+	int r = cm_mount_new_fs(type, options, attrs, path, &mount_fd, b->err);
 
 	if (r == CM_OK)
-		r = cm_targets_dir(&b->targets, path, &place, b->err);
-	if (r == CM_OK)
-		r = cm_targets_attach(&b->targets, mount_fd, &place, path, b->err);
+		r = attach_at(b, mount_fd, path);
 	if (r == CM_OK && ret_fd)
 		*ret_fd = cm_fd_take(&mount_fd);
 	return r;
 }
 
-static unsigned int attrs_of(const struct cm_plan_op *op)
-{
-	unsigned int attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-
-	if ((op->flags & CM_OPF_NOEXEC) != 0)
-		attrs |= MOUNT_ATTR_NOEXEC;
-	if ((op->flags & CM_OPF_READ_ONLY) != 0)
-		attrs |= MOUNT_ATTR_RDONLY;
-	return attrs;
-}
-
 /* A directory in which mount points may be made. */
 static int attach_own(struct builder *b, const struct cm_plan_op *op, int fd, const char *path)
 {
-	struct mount_attr attr = { .attr_set = attrs_of(op) };
+	struct mount_attr attr = { .attr_set = cm_mount_attrs(op) };
 	struct cm_place place;
 	int r;
 
@@ -157,7 +115,8 @@ static int make_overlay(struct builder *b, const struct cm_plan_op *op, int sour
 	    cm_sys_move_mount(source, "", staging, "lower", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
 	    fchdir(staging) < 0)
 		return fail(b, "make the layers for", path);
-	r = new_fs(b, "overlay", layers, attrs_of(op) | MOUNT_ATTR_RDONLY, path, ret_fd);
+	r = cm_mount_new_fs("overlay", layers, cm_mount_attrs(op) | MOUNT_ATTR_RDONLY, path, ret_fd,
+			    b->err);
 	if (umount2(".", MNT_DETACH) < 0 && r == CM_OK)
 		r = fail(b, "let go of the layers of", path);
 	if (fchdir(old_cwd) < 0 && r == CM_OK)
@@ -185,78 +144,39 @@ static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const 
 	return r < 0 ? r : cm_targets_attach(&b->targets, overlay, &place, path, b->err);
 }
 
-/*
- * One file system for all that is in memory: making and taking down one costs as much as ten
- * mounts. It is attached where the first of its directories is mounted, which then covers it.
- */
-static int make_tmpfs(struct builder *b, const char *path)
+/* Where the first of its directories is mounted, which then covers it. */
+static int attach_tmpfs(struct builder *b, const char *path)
 {
-	const struct cm_plan_header *h = b->plan->header;
-	char size[32];
-	char inodes[40];
-	const char *options[] = { size, inodes, "mode=0755", NULL };
+	int r = attach_at(b, b->sources->tmpfs_fd, path);
 
-	(void)snprintf(size, sizeof(size), "size=%llu", (unsigned long long)h->tmpfs_bytes);
-	(void)snprintf(inodes, sizeof(inodes), "nr_inodes=%llu",
-		       (unsigned long long)h->tmpfs_inodes);
-	return mount_fs_at(b, "tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path,
-			   &b->tmpfs_fd);
+	b->is_tmpfs_attached = r == CM_OK;
+	return r;
 }
 
-static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, const char *path)
+static int run_tmpfs(struct builder *b, const struct cm_plan_op *op, uint32_t number,
+		     const char *path)
 {
 	CM_AUTO_FD int fd = -1;
-	char name[16];
-	int r;
+	char name[CM_MOUNT_TMPFS_NAME_SIZE];
+	int r = b->is_tmpfs_attached ? CM_OK : attach_tmpfs(b, path);
 
-	if (b->tmpfs_fd < 0) {
-		r = make_tmpfs(b, path);
-		if (r < 0)
-			return r;
-	}
-	(void)snprintf(name, sizeof(name), "%u", b->n_tmpfs_dirs++);
-	if (mkdirat(b->tmpfs_fd, name, op->mode) < 0)
-		return fail(b, "make the directory for", path);
-	if ((op->flags & CM_OPF_AGENT) != 0 &&
-	    fchownat(b->tmpfs_fd, name, CM_ID_AGENT, CM_ID_AGENT, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(b, "give away", path);
-	fd = cm_sys_open_tree(b->tmpfs_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (r < 0)
+		return r;
+	cm_mount_tmpfs_name(number, name);
+	fd = cm_sys_open_tree(b->sources->tmpfs_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)
 		return fail(b, "clone the mount for", path);
 	return attach_own(b, op, fd, path);
 }
 
-static int run_proc(struct builder *b, const char *path)
+static int run_proc(struct builder *b, const char *path, int proc_fd)
 {
-	CM_AUTO_FD int proc_fd = -1;
-	int r = mount_fs_at(b, "proc", NULL,
-			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path,
-			    &proc_fd);
+	int r = attach_at(b, proc_fd, path);
 
-	if (r < 0 && b->err && b->err->sys_errno == EPERM) {
-		/* mount_too_revealing(): somebody masked the /proc that we see */
-		b->err->code = CM_E_LEVEL;
-		cm_error_hint(b->err, "this looks like a container whose /proc is masked: "
-				      "'casemate doctor' lists the flags that it needs");
-		return CM_E_LEVEL;
-	}
 	if (r < 0)
 		return r;
 	b->sysctl_fd = openat(proc_fd, "sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return b->sysctl_fd < 0 ? fail(b, "open", "/proc/sys") : CM_OK;
-}
-
-static int run_devpts(struct builder *b, const char *path)
-{
-	char uid[16];
-	char gid[16];
-	/* the kernel's own bound is one for all containers of the machine */
-	const char *options[] = { "ptmxmode=0666", "mode=0620", PTYS_OPTION, uid, gid, NULL };
-
-	/* slaves are the agent's although init opens them */
-	(void)snprintf(uid, sizeof(uid), "uid=%u", CM_ID_AGENT);
-	(void)snprintf(gid, sizeof(gid), "gid=%u", CM_ID_AGENT);
-	return mount_fs_at(b, "devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, path, NULL);
 }
 
 static int run_cgroupfs(struct builder *b, const char *controller, const char *path)
@@ -409,14 +329,13 @@ static int run_op(struct builder *b, uint32_t i)
 	case CM_OP_BIND_INERT:
 		return run_bind_inert(b, op, target, source);
 	case CM_OP_TMPFS:
-		return run_tmpfs(b, op, target);
+		return run_tmpfs(b, op, i, target);
 	case CM_OP_PROC:
-		return run_proc(b, target);
+		return run_proc(b, target, *source);
 	case CM_OP_DEVPTS:
-		return run_devpts(b, target);
 	case CM_OP_MQUEUE:
-		return mount_fs_at(b, "mqueue", NULL, attrs_of(op) | MOUNT_ATTR_NOEXEC, target,
-				   NULL);
+		/* one that may be left out was left out when it was made */
+		return *source < 0 ? CM_OK : attach_at(b, *source, target);
 	case CM_OP_CGROUPFS:
 		return run_cgroupfs(b, cm_plan_str(b->plan, op->source), target);
 	case CM_OP_DIR:
@@ -498,12 +417,13 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		.sources = sources,
 		.err = err,
 		.sysctl_fd = -1,
-		.tmpfs_fd = -1,
 	};
 	int r;
 
 	cm_targets_init(&b.targets);
-	r = make_root(&b);
+	r = cm_mounts_prepare(plan, sources, err);
+	if (r == CM_OK)
+		r = make_root(&b);
 	r = r == CM_OK ? run_ops(&b, false) : r;
 	/* last: a limit of no mount namespaces holds for the detached mounts above, too */
 	r = r == CM_OK ? run_ops(&b, true) : r;
@@ -511,6 +431,5 @@ int cm_mounts_build(const struct cm_plan *plan, struct cm_mount_sources *sources
 		r = pivot(&b);
 	cm_targets_clear(&b.targets);
 	cm_fd_close(&b.sysctl_fd);
-	cm_fd_close(&b.tmpfs_fd);
 	return r;
 }

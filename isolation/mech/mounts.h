@@ -16,15 +16,27 @@
 #include "isolation/plan/plan.h"
 
 struct cm_mount_sources {
-	/* detached mount of each op, -1 where it has none */
+	/* detached mount of each op, -1 where it has none (yet) */
 	int fd[CM_PLAN_MAX_OPS];
+	/* the jail's one tmpfs, and each TMPFS op's directory in it by the op's number; -1: not yet */
+	int tmpfs_fd;
 };
 
 void cm_mount_sources_init(struct cm_mount_sources *sources);
 void cm_mount_sources_close(struct cm_mount_sources *sources);
-/* Open and clone every source of the plan, with its final attributes. */
+/*
+ * Open and clone every source of the plan, with its final attributes; those that are there already
+ * are left alone. A root and masks without a source are passed over: they are known last.
+ */
 int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *sources,
 			  struct cm_error *err);
+
+/*
+ * In init, as the builder: make the file systems of the plan that need nothing but the namespaces,
+ * detached; those that are there already are left alone.
+ */
+int cm_mounts_prepare(const struct cm_plan *plan, struct cm_mount_sources *sources,
+		      struct cm_error *err);
 
 /*
  * In init, inside its own user and mount namespaces, with all capabilities there and mount

@@ -165,8 +165,8 @@ static void build_root(struct cm_build *build)
 	op->flags = CM_OPF_READ_ONLY;
 }
 
-/* What is below something stands after it; the home can be below anything but the work. */
-static int add_steps(struct cm_build *build, struct cm_error *err)
+/* What is below something stands after it. */
+static void add_system(struct cm_build *build)
 {
 	build_root(build);
 	cm_build_system(build);
@@ -175,21 +175,34 @@ static int add_steps(struct cm_build *build, struct cm_error *err)
 	cm_build_dev(build);
 	cm_build_sys(build);
 	cm_build_etc(build);
+}
+
+/* The home can be below anything but the work. */
+static int add_session(struct cm_build *build, struct cm_error *err)
+{
+	cm_build_own_etc(build);
 	cm_build_var(build);
 	cm_build_tmp(build);
 	cm_build_home(build);
 	return cm_build_work(build, err);
 }
 
-int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
-		  struct cm_plan_summary *ret, struct cm_error *err)
+static void begin(struct cm_build *build, const struct cm_plan_request *req,
+		  struct cm_plan_builder *b, struct cm_plan_summary *summary)
+{
+	*build = (struct cm_build){ .req = req, .b = b, .summary = summary };
+	cm_buf_init(&build->text, MAX_TEXT);
+	cm_buf_reserve(&build->text, USUAL_TEXT);
+}
+
+int cm_plan_build_system(const struct cm_plan_request *req, struct cm_plan_builder *b,
+			 struct cm_plan_summary *ret, struct cm_error *err)
 {
 	struct cm_plan_summary summary = { 0 };
-	struct cm_build build = { .req = req, .b = b, .summary = &summary };
+	struct cm_build build;
 	int r;
 
-	cm_buf_init(&build.text, MAX_TEXT);
-	cm_buf_reserve(&build.text, USUAL_TEXT);
+	begin(&build, req, b, &summary);
 	r = cm_build_identity(&build, err);
 	if (r == CM_OK)
 		r = cm_build_limits(&build, err);
@@ -198,11 +211,34 @@ int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
 	if (r == CM_OK) {
 		set_header(&build);
 		set_tmpfs_bounds(&build);
-		r = add_steps(&build, err);
+		add_system(&build);
+		*ret = summary;
 	}
 	cm_buf_clear(&build.text);
-	if (r < 0)
-		return r;
-	*ret = summary;
-	return CM_OK;
+	return r;
+}
+
+int cm_plan_build_session(const struct cm_plan_request *req, struct cm_plan_builder *b,
+			  struct cm_plan_summary *summary, struct cm_error *err)
+{
+	struct cm_build build;
+	int r;
+
+	begin(&build, req, b, summary);
+	r = add_session(&build, err);
+	cm_buf_clear(&build.text);
+	return r;
+}
+
+int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
+		  struct cm_plan_summary *ret, struct cm_error *err)
+{
+	struct cm_plan_summary summary;
+	int r = cm_plan_build_system(req, b, &summary, err);
+
+	if (r == CM_OK)
+		r = cm_plan_build_session(req, b, &summary, err);
+	if (r == CM_OK)
+		*ret = summary;
+	return r;
 }

@@ -137,7 +137,17 @@ struct cm_plan_summary {
 	char notes[1024];
 };
 
-/* Level or limit that cannot be had: CM_E_LEVEL before anything is made, with cause and hint. */
+/*
+ * The header, and what the jail shows of the system: of the request only spec, host, tree and what
+ * is known of the session are looked at. Level or limit that cannot be had: CM_E_LEVEL before
+ * anything is made, with cause and hint.
+ */
+int cm_plan_build_system(const struct cm_plan_request *req, struct cm_plan_builder *b,
+			 struct cm_plan_summary *ret, struct cm_error *err);
+/* The rest, after it. */
+int cm_plan_build_session(const struct cm_plan_request *req, struct cm_plan_builder *b,
+			  struct cm_plan_summary *summary, struct cm_error *err);
+/* Both. */
 int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
 		  struct cm_plan_summary *ret, struct cm_error *err);
 

@@ -31,7 +31,7 @@ static void copy(struct cm_build *build, const struct cm_node *node, const char 
 	op->expect_bytes = node->size;
 }
 
-static void build_listed(struct cm_build *build)
+void cm_build_etc(struct cm_build *build)
 {
 	const struct cm_nodes *etc = &build->req->tree->etc;
 
@@ -201,9 +201,8 @@ static void build_tool_settings(struct cm_build *build)
 		cm_build_file_text(build, "/etc/pip.conf");
 }
 
-void cm_build_etc(struct cm_build *build)
+void cm_build_own_etc(struct cm_build *build)
 {
-	build_listed(build);
 	if (build->req->spec->network == CM_NETWORK_HOST)
 		build_host_names(build);
 	else

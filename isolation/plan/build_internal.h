@@ -34,8 +34,9 @@ void cm_build_var(struct cm_build *build);
 void cm_build_tmp(struct cm_build *build);
 void cm_build_home(struct cm_build *build);
 
-/* build_etc.c */
+/* build_etc.c: what is the host's, and what is the jail's own */
 void cm_build_etc(struct cm_build *build);
+void cm_build_own_etc(struct cm_build *build);
 /* build_names.c: passwd, group and the like */
 void cm_build_names(struct cm_build *build);
 /* The agent's login name and shell inside. */

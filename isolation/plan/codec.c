@@ -323,3 +323,31 @@ int cm_plan_check(const void *data, size_t len, struct cm_plan *ret, struct cm_e
 	ret->strings = strings;
 	return CM_OK;
 }
+
+static bool is_same_step(const struct cm_plan_op *a, const struct cm_plan_op *b)
+{
+	struct cm_plan_op with_source = *a;
+
+	if (a->kind == CM_OP_ROOT || a->kind == CM_OP_MASK)
+		with_source.source = b->source;
+	return memcmp(&with_source, b, sizeof(*b)) == 0;
+}
+
+bool cm_plan_continues(const struct cm_plan *plan, const struct cm_plan *announced)
+{
+	struct cm_plan_header h = *announced->header;
+
+	h.size = plan->header->size;
+	h.n_ops = plan->header->n_ops;
+	h.strings_len = plan->header->strings_len;
+	if (memcmp(&h, plan->header, sizeof(h)) != 0 ||
+	    announced->header->n_ops > plan->header->n_ops ||
+	    announced->header->strings_len > plan->header->strings_len ||
+	    memcmp(announced->strings, plan->strings, announced->header->strings_len) != 0)
+		return false;
+	for (uint32_t i = 0; i < announced->header->n_ops; i++) {
+		if (!is_same_step(&announced->ops[i], &plan->ops[i]))
+			return false;
+	}
+	return true;
+}

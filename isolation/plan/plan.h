@@ -221,6 +221,11 @@ struct cm_plan {
 
 /* Reads and checks everything; *ret is valid as long as data is. CM_E_PROTOCOL on any fault. */
 int cm_plan_check(const void *data, size_t len, struct cm_plan *ret, struct cm_error *err);
+/*
+ * Does the plan begin with all that was announced of it? But for the sources of its root and masks,
+ * which are known last.
+ */
+bool cm_plan_continues(const struct cm_plan *plan, const struct cm_plan *announced);
 static inline const char *cm_plan_str(const struct cm_plan *plan, uint32_t offset)
 {
 	return plan->strings + offset;

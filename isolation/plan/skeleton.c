@@ -98,27 +98,38 @@ static void put_key(const struct cm_plan_builder *b, const struct cm_plan_op *op
 	cm_buf_append(key, text_of(b, op->content), op->content_len);
 }
 
-int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *ret, struct cm_buf *key,
-		     struct cm_error *err)
+void cm_skeleton_init(struct cm_skeleton *skeleton)
 {
-	struct taker t = { .b = b, .skeleton = ret };
-	uint32_t n = 0;
+	skeleton->n_ops = skeleton->n_seen = 0;
+}
+
+int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *skeleton, struct cm_error *err)
+{
+	struct taker t = { .b = b, .skeleton = skeleton };
 	int r = cm_plan_builder_status(b, err);
+	uint32_t n = skeleton->n_seen;
 
 	if (r < 0)
 		return r;
-	ret->n_ops = 0;
-	for (uint32_t i = 0; i < b->header.n_ops; i++) {
+	for (uint32_t i = 0; i < skeleton->n_seen; i++) {
+		if (is_mount(&b->ops[i]))
+			t.mounts[t.n_mounts++] = text_of(b, b->ops[i].target);
+	}
+	for (uint32_t i = skeleton->n_seen; i < b->header.n_ops; i++) {
 		if (take(&t, &b->ops[i]))
 			b->ops[n++] = b->ops[i];
 	}
-	b->header.n_ops = n;
-	cm_buf_reserve(key, b->strings.len + ret->n_ops * sizeof(uint64_t[8]));
+	b->header.n_ops = skeleton->n_seen = n;
+	return CM_OK;
+}
+
+void cm_skeleton_key(const struct cm_plan_builder *b, const struct cm_skeleton *skeleton,
+		     struct cm_buf *key)
+{
+	cm_buf_reserve(key, b->strings.len + skeleton->n_ops * sizeof(uint64_t[8]));
 	cm_buf_append(key, cm_build_id, sizeof(cm_build_id));
-	for (uint32_t i = 0; i < ret->n_ops; i++)
-		put_key(b, &ret->ops[i], key);
-	r = cm_buf_status(key);
-	return r < 0 ? cm_error_set(err, r, 0, "no memory for the plan") : CM_OK;
+	for (uint32_t i = 0; i < skeleton->n_ops; i++)
+		put_key(b, &skeleton->ops[i], key);
 }
 
 static uint32_t put_path(struct cm_plan_builder *b, const char *dir, const char *name)

@@ -22,14 +22,16 @@ struct cm_skeleton {
 	 * point, which may be there already */
 	struct cm_plan_op ops[CM_PLAN_MAX_OPS];
 	uint32_t n_ops;
+	/* steps of the builder that were looked at and stayed there */
+	uint32_t n_seen;
 };
 
-/*
- * Moves the steps from b into *ret. Two skeletons with the same key, which is appended, are made of
- * the same. A plan that has failed already fails here.
- */
-int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *ret, struct cm_buf *key,
-		     struct cm_error *err);
+void cm_skeleton_init(struct cm_skeleton *skeleton);
+/* Moves the steps that were added to b since the last call. A plan that has failed fails here. */
+int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *skeleton, struct cm_error *err);
+/* Appends what tells it from others: two skeletons with the same key are made of the same. */
+void cm_skeleton_key(const struct cm_plan_builder *b, const struct cm_skeleton *skeleton,
+		     struct cm_buf *key);
 /* The plan's root and masks are those of the skeleton at dir. */
 void cm_skeleton_use(struct cm_plan_builder *b, const char *dir);
 

@@ -43,6 +43,7 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 	}
 	jail->sock = pair[0];
 	jail->is_temporary = start->is_temporary;
+	jail->is_ahead = start->is_ahead;
 	return CM_OK;
 }
 
@@ -51,6 +52,17 @@ static int went_away(int sys_errno, struct cm_error *err)
 	cm_error_set(err, CM_E_ISOLATION, sys_errno, "the keeper went away");
 	cm_error_hint(err, "'casemate doctor' looks for a cause; the system's log may name one");
 	return CM_E_ISOLATION;
+}
+
+int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_PREPARE, .len = (uint32_t)plan_len };
+	int r = cm_proto_send(jail->sock, &rec, plan, NULL, 0);
+
+	/* it ended already: what it has to say is in the socket */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return went_away(-r, err);
+	return CM_OK;
 }
 
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)

@@ -25,6 +25,8 @@ struct cm_jail {
 	/* how it ended, as wait(2) has it, once it was waited for */
 	int wait_status;
 	bool is_temporary;
+	/* the keeper makes namespaces before it has a plan */
+	bool is_ahead;
 	/* the keeper closed the connection, or died */
 	bool has_ended;
 	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */
@@ -53,6 +55,8 @@ struct cm_jail_start {
 	bool is_collect;
 };
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
+/* To a keeper that was started ahead, once: the plan as far as it is known (flat form, checked). */
+int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Send the plan (flat form, checked), and the lock of its skeleton. Commands may be sent at once, before the jail is up. */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens, and when who did

@@ -41,10 +41,12 @@ void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us)
 		l->events.phase(l->events.data, name, (uint64_t)(cm_clock_mono_us() - since_us));
 }
 
-static int read_refusals(struct cm_local *l, struct cm_error *err)
+int cm_local_read_refusals(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_STRV struct cm_strv dirs = { 0 };
 
+	if (l->refusals.nodes.n > 0)
+		return CM_OK;
 	if (cm_strv_add(&dirs, l->store.state) < 0 || cm_strv_add(&dirs, l->store.runtime) < 0 ||
 	    (l->store.cache && cm_strv_add(&dirs, l->store.cache) < 0) ||
 	    (l->store.root && cm_strv_add(&dirs, l->store.root) < 0))
@@ -68,8 +70,6 @@ int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct c
 	if (r == CM_OK)
 		r = cm_store_open(&config->env, spec->root, l->host.home, geteuid() == 0, &l->store,
 				  err);
-	if (r == CM_OK)
-		r = read_refusals(l, err);
 	return r;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Local sessions: from a spec to a jail that takes commands.
  *
- *	cm_local_open     host facts, directories, what may not be mounted
+ *	cm_local_open     host facts, directories
  *	cm_local_session  finds or makes the session; its lock is held
  *	cm_local_checkout the repository, when the session has one and it is not there yet
  *	cm_local_start    plan and jail (or connects to the one that runs)

@@ -10,6 +10,9 @@ void cm_local_note(struct cm_local *l, const char *text);
 /* A phase that began at since_us (CLOCK_MONOTONIC) has ended. */
 void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
 
+/* What may not be mounted, into l->refusals; once. */
+int cm_local_read_refusals(struct cm_local *l, struct cm_error *err);
+
 /* "sha256:<hex>" of the commands joined by newlines, "" for none; NULL when out of memory. */
 char *cm_local_setup_digest(const struct cm_strv *setup);
 
@@ -36,10 +39,11 @@ char *cm_local_settings(const struct cm_spec *spec);
 int cm_local_adopt(struct cm_local *l, struct cm_error *err);
 
 /*
- * skeleton.c: take the skeleton out of the plan that is being built, find or make it on this host,
- * and name it in the plan; l->jail holds it then.
+ * skeleton.c: take what is left of the skeleton out of the plan, find or make it on this host, and
+ * name it in the plan; l->jail holds it then.
  */
-int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_error *err);
+int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_skeleton *skeleton,
+		      struct cm_error *err);
 
 /* plan.c */
 struct cm_local_plan {

@@ -41,20 +41,6 @@ static int read_volumes(struct cm_local *l, const struct cm_spec *spec, struct c
 	return r;
 }
 
-static int read_facts(struct cm_local *l, const struct cm_spec *spec, struct facts *facts,
-		      struct cm_error *err)
-{
-	int r = read_volumes(l, spec, &facts->volumes, err);
-
-	if (r == CM_OK)
-		r = cm_tree_facts_read(&l->host, spec->rootfs, &l->config->env, &facts->tree, err);
-	if (r == CM_OK)
-		r = cm_git_identity_read(&l->host, &l->config->env, &facts->git, err);
-	for (size_t i = 0; r == CM_OK && i < facts->tree.notes.n && l->spec.is_verbose; i++)
-		cm_local_note(l, facts->tree.notes.v[i]);
-	return r;
-}
-
 /* As the caller spells it: a shell that went through a symbolic link says so in PWD. */
 static const char *spelled_cwd(const struct cm_config *config)
 {
@@ -83,6 +69,24 @@ static int read_workspace(struct cm_local *l, const struct cm_spec *spec, const 
 		cm_local_note(l, l->workspace.notes.v[i]);
 	return cm_refusals_check(&l->refusals, l->workspace.path, "a workspace",
 				 l->session.session_dir, err);
+}
+
+static int read_facts(struct cm_local *l, const struct cm_spec *spec, const char *dir,
+		      struct facts *facts, struct cm_error *err)
+{
+	int r = cm_local_read_refusals(l, err);
+
+	if (r == CM_OK)
+		r = read_workspace(l, spec, dir, err);
+	if (r == CM_OK)
+		r = read_volumes(l, spec, &facts->volumes, err);
+	if (r == CM_OK)
+		r = cm_tree_facts_read_user(&l->host, &l->config->env, &facts->tree, err);
+	if (r == CM_OK)
+		r = cm_git_identity_read(&l->host, &l->config->env, &facts->git, err);
+	for (size_t i = 0; r == CM_OK && i < facts->tree.notes.n && l->spec.is_verbose; i++)
+		cm_local_note(l, facts->tree.notes.v[i]);
+	return r;
 }
 
 static void add_extra(struct cm_plan_builder *b, const struct cm_local_plan *extra)
@@ -152,20 +156,87 @@ static int print_plan(struct cm_local *l, struct cm_plan_builder *b, struct cm_e
 	return r;
 }
 
-static int finish(struct cm_local *l, struct cm_plan_builder *b, const struct cm_local_plan *extra,
+/* What a plan is made with; too large for the stack. */
+struct workshop {
+	struct facts facts;
+	struct cm_plan_request req;
+	struct cm_plan_builder builder;
+	struct cm_skeleton skeleton;
+	char *home;
+	char *tmp;
+};
+
+static void close_workshop(struct workshop *w)
+{
+	cm_plan_builder_clear(&w->builder);
+	clear_facts(&w->facts);
+	free(w->home);
+	free(w->tmp);
+	free(w);
+}
+
+/*
+ * To a keeper that was started ahead: what is known of the plan before the workspace and the user's
+ * tools are looked at. out is empty again afterwards.
+ */
+static int announce(struct cm_local *l, struct workshop *w, struct cm_buf *out,
+		    struct cm_error *err)
+{
+	int r = cm_skeleton_take(&w->builder, &w->skeleton, err);
+
+	if (r == CM_OK)
+		r = cm_plan_builder_finish(&w->builder, out, err);
+	if (r < 0)
+		return r;
+	/* before the keeper can make a group */
+	r = cm_local_keep_plan(l, out);
+	if (r < 0)
+		r = cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+	else
+		r = cm_jail_prepare(&l->jail, out->data, out->len, err);
+	cm_buf_reset(out);
+	return r;
+}
+
+static int finish(struct cm_local *l, struct workshop *w, const struct cm_local_plan *extra,
 		  bool is_temporary, struct cm_buf *out, struct cm_error *err)
 {
 	int r = CM_OK;
 
-	add_extra(b, extra);
+	add_extra(&w->builder, extra);
 	if (!is_temporary)
-		r = print_plan(l, b, err);
+		r = print_plan(l, &w->builder, err);
 	if (r == CM_OK)
-		r = cm_local_skeleton(l, b, err);
+		r = cm_local_skeleton(l, &w->builder, &w->skeleton, err);
 	if (r == CM_OK)
-		r = cm_plan_builder_finish(b, out, err);
+		r = cm_plan_builder_finish(&w->builder, out, err);
 	if (r == CM_OK && extra && extra->ready)
 		r = extra->ready(l, out, err);
+	return r;
+}
+
+static int make(struct cm_local *l, struct workshop *w, const char *dir, bool is_temporary,
+		const struct cm_local_plan *extra, struct cm_buf *out, struct cm_error *err)
+{
+	struct cm_plan_request *req = &w->req;
+	int r = cm_tree_facts_read_system(&l->host, req->spec->rootfs, &w->facts.tree, err);
+
+	if (r == CM_OK)
+		r = cm_plan_build_system(req, &w->builder, &l->summary, err);
+	if (r == CM_OK && out && l->jail.is_ahead)
+		r = announce(l, w, out, err);
+	if (r == CM_OK)
+		r = read_facts(l, req->spec, dir, &w->facts, err);
+	if (r == CM_OK)
+		r = cm_plan_build_session(req, &w->builder, &l->summary, err);
+	if (r == CM_OK && out)
+		r = finish(l, w, extra, is_temporary, out, err);
+	if (r < 0)
+		return r;
+	cm_strv_clear(&l->env);
+	r = cm_env_build(req, &l->config->env, &l->env, err);
+	if (r == CM_OK)
+		tell_notes(l);
 	return r;
 }
 
@@ -173,33 +244,17 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 		       bool is_temporary, const struct cm_local_plan *extra, struct cm_buf *out,
 		       struct cm_error *err)
 {
-	/* half a page of steps and more: not for the stack */
-	CM_AUTO_FREE struct cm_plan_builder *b = cm_malloc(sizeof(*b));
-	CM_AUTO_FREE char *home = NULL;
-	CM_AUTO_FREE char *tmp = NULL;
-	struct facts facts = { 0 };
-	struct cm_plan_request req;
+	struct workshop *w = cm_malloc(sizeof(*w));
 	int r;
 
-	if (!b)
+	if (!w)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
-	cm_plan_builder_init(b);
-	r = read_workspace(l, spec, dir, err);
-	if (r == CM_OK)
-		r = read_facts(l, spec, &facts, err);
-	if (r == CM_OK) {
-		fill_request(l, spec, &facts, is_temporary, &req, &home, &tmp);
-		r = cm_plan_build(&req, b, &l->summary, err);
-	}
-	if (r == CM_OK && out)
-		r = finish(l, b, extra, is_temporary, out, err);
-	if (r == CM_OK) {
-		cm_strv_clear(&l->env);
-		r = cm_env_build(&req, &l->config->env, &l->env, err);
-	}
-	if (r == CM_OK)
-		tell_notes(l);
-	cm_plan_builder_clear(b);
-	clear_facts(&facts);
+	w->facts = (struct facts){ 0 };
+	w->home = w->tmp = NULL;
+	cm_plan_builder_init(&w->builder);
+	cm_skeleton_init(&w->skeleton);
+	fill_request(l, spec, &w->facts, is_temporary, &w->req, &w->home, &w->tmp);
+	r = make(l, w, dir, is_temporary, extra, out, err);
+	close_workshop(w);
 	return r;
 }

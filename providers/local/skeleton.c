@@ -202,20 +202,21 @@ static int fill(int dir_fd, void *data, struct cm_error *err)
 	return r;
 }
 
-int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_error *err)
+int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_skeleton *skeleton,
+		      struct cm_error *err)
 {
-	CM_AUTO_FREE struct cm_skeleton *skeleton = cm_malloc(sizeof(*skeleton));
 	struct cm_store_skeleton *found = &l->jail.skeleton;
 	struct making m = { .b = b, .skeleton = skeleton };
 	CM_AUTO_BUF struct cm_buf key = { 0 };
-	int r;
+	int r = cm_skeleton_take(b, skeleton, err);
 
-	if (!skeleton)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
-	cm_buf_init(&key, 2UL * CM_PLAN_MAX_STRINGS);
-	r = cm_skeleton_take(b, skeleton, &key, err);
 	if (r < 0)
 		return r;
+	cm_buf_init(&key, 2UL * CM_PLAN_MAX_STRINGS);
+	cm_skeleton_key(b, skeleton, &key);
+	r = cm_buf_status(&key);
+	if (r < 0)
+		return cm_error_set(err, r, 0, "no memory for the plan");
 	cm_store_skeleton_close(found);
 	r = cm_store_skeleton_open(&l->store, &key, fill, &m, found, err);
 	if (r == CM_OK)

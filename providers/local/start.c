@@ -128,9 +128,11 @@ int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
 
 static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err)
 {
-	/* before the keeper can make a group */
-	int r = cm_local_keep_plan(l, plan);
+	int r = CM_OK;
 
+	/* before the keeper can make a group; from a part of it, it may have made one already */
+	if (!l->jail.is_ahead)
+		r = cm_local_keep_plan(l, plan);
 	if (r < 0)
 		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
