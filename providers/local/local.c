@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
@@ -18,7 +17,6 @@
 /* how long another client may hold a session's lock (a checkout with setup takes its time) */
 #define STOP_MS 30000
 #define LOCK_WAIT_MS (15LL * 60 * 1000)
-#define STOP_POLL_NS 2000000L
 
 void cm_local_init(struct cm_local *l)
 {
@@ -307,30 +305,4 @@ void cm_local_close(struct cm_local *l)
 	cm_strv_clear(&l->env);
 	cm_spec_clear(&l->spec);
 	cm_local_init(l);
-}
-
-int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
-		  struct cm_error *err)
-{
-	const struct timespec pause = { .tv_nsec = STOP_POLL_NS };
-	struct cm_jail jail;
-	int r;
-
-	(void)store;
-	cm_jail_init(&jail);
-	while (cm_store_keeper_alive(s)) {
-		r = cm_jail_connect(&jail, s->socket_path, s->record.id, deadline_ms, err);
-		if (r == CM_OK) {
-			r = cm_jail_stop(&jail, deadline_ms, err);
-			cm_jail_close(&jail);
-			if (r < 0)
-				return r;
-		}
-		if (cm_clock_mono_ms() >= deadline_ms)
-			return cm_error_set(err, CM_E_TIMEOUT, 0, "session '%s' does not stop",
-					    s->record.id);
-		/* between the answer and the release of its lock, or not listening yet */
-		(void)nanosleep(&pause, NULL);
-	}
-	return CM_OK;
 }

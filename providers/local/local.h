@@ -95,7 +95,11 @@ const char *cm_local_marker_dir(const struct cm_local *l);
  */
 int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 		    const struct cm_config *config, struct cm_error *err);
-/* Stop a session that runs; CM_OK when it does not. */
+/*
+ * Stop a session that runs; CM_OK also when it does not. CM_LOCAL_KILLED: it did not stop by the
+ * deadline, so its keeper was killed and everything with it.
+ */
+#define CM_LOCAL_KILLED 1
 int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
 		  struct cm_error *err);
 

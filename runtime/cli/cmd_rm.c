@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate rm: end sessions and forget them; the user's files only when asked. */
 #include "providers/local/local.h"
-#include "runtime/base/clock.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/sessions.h"
 
-#define STOP_MS 30000
-
 struct removal {
-	const struct cm_config *config;
+	const struct cm_cli *cli;
 	bool with_files;
 };
 
@@ -20,16 +17,16 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 
 	/* of a temporary session the lock that we have says that nothing runs */
 	if (!s->record.is_temporary && cm_store_keeper_alive(s))
-		r = cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
+		r = cm_cli_stop_session(removal->cli, store, s, err);
 	if (r < 0)
 		return r;
-	return cm_local_remove(store, s, removal->with_files, removal->config, err);
+	return cm_local_remove(store, s, removal->with_files, &removal->cli->config, err);
 }
 
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 {
 	const char *root = NULL;
-	struct removal removal = { &cli->config, false };
+	struct removal removal = { cli, false };
 	const struct cm_cli_option options[] = {
 		{ "root", '\0', CM_OPTION_TEXT, &root },
 		{ "files", '\0', CM_OPTION_SWITCH, &removal.with_files },

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate stop: end what runs in sessions; files, home and /tmp stay. */
-#include "providers/local/local.h"
-#include "runtime/base/clock.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/sessions.h"
-
-#define STOP_MS 30000
 
 static int stop_one(struct cm_store *store, struct cm_store_session *s, const void *data,
 		    struct cm_error *err)
 {
-	(void)data;
 	/* what does not run is stopped */
 	if (!cm_store_keeper_alive(s))
 		return CM_OK;
-	return cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
+	return cm_cli_stop_session(data, store, s, err);
 }
 
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv)
@@ -34,7 +29,7 @@ int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv)
 		return cm_cli_fail(cli, &err);
 	status = cm_cli_each_session(cli, &store, n, argv + 1,
 				     CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED,
-				     stop_one, NULL);
+				     stop_one, cli);
 	cm_store_close(&store);
 	return status;
 }

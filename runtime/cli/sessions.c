@@ -5,9 +5,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "providers/local/local.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
+
+/* a keeper ends by itself within some seconds; one that does not is killed then */
+#define STOP_MS 10000
 
 int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret,
 		      struct cm_error *err)
@@ -93,4 +97,16 @@ int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, c
 			status = cm_cli_fail(cli, &err);
 	}
 	return status;
+}
+
+int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
+			struct cm_store_session *s, struct cm_error *err)
+{
+	int r = cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
+
+	if (r != CM_LOCAL_KILLED)
+		return r;
+	cm_cli_note(cli, "session '%s' did not stop when asked to; its keeper was killed",
+		    s->record.id);
+	return CM_OK;
 }

@@ -32,4 +32,8 @@ typedef int (*cm_cli_session_fn)(struct cm_store *store, struct cm_store_session
 int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids,
 			unsigned int flags, cm_cli_session_fn fn, const void *data);
 
+/* Stop one that runs. CM_OK also when its keeper had to be killed; that is said. */
+int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
+			struct cm_store_session *s, struct cm_error *err);
+
 #endif
