@@ -178,7 +178,10 @@ static int split(struct splitter *s, const char *p)
 		char c = *p++;
 
 		if ((c == '"' || c == '\'') && (quote == '\0' || quote == c)) {
-			quote = quote == '\0' ? c : '\0';
+			if (quote == '\0')
+				quote = c;
+			else
+				quote = '\0';
 			/* the second time: sh -c 'tools/x --y' has a command in it */
 			if (!s->has_quotes)
 				r = end_word(s);
