@@ -11,10 +11,13 @@
 /* rootfs: NULL for the host's own tree. */
 int cm_tree_facts_read_system(const struct cm_host *host, const char *rootfs,
 			      struct cm_tree_facts *ret, struct cm_error *err);
-/* The rest: tools, certificates, PATH and settings of the caller's, added to what is there. */
+/* More: tools, certificates and settings of the caller's, added to what is there. */
 int cm_tree_facts_read_user(const struct cm_host *host, const struct cm_strv *caller_env,
 			    struct cm_tree_facts *facts, struct cm_error *err);
-/* Both. */
+/* And the entries of the caller's PATH, which only the environment of commands needs. */
+int cm_tree_facts_read_path(const struct cm_host *host, const struct cm_strv *caller_env,
+			    struct cm_tree_facts *facts, struct cm_error *err);
+/* All of it. */
 int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
 		       const struct cm_strv *caller_env, struct cm_tree_facts *ret,
 		       struct cm_error *err);

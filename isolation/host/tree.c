@@ -370,7 +370,7 @@ static int read_user(struct cm_tree_reader *reader)
 	if (!reader->facts->root)
 		r = cm_tree_tools_read(reader);
 	if (r == CM_OK)
-		r = cm_tree_env_read(reader);
+		r = cm_tree_certificates_read(reader);
 	if (r == CM_OK)
 		r = cm_tree_toolconf_read(reader);
 	return r;
@@ -398,19 +398,33 @@ int cm_tree_facts_read_system(const struct cm_host *host, const char *rootfs,
 	return CM_OK;
 }
 
-int cm_tree_facts_read_user(const struct cm_host *host, const struct cm_strv *caller_env,
-			    struct cm_tree_facts *facts, struct cm_error *err)
+/* More about a tree whose system was read. */
+static int read_more(const struct cm_host *host, const struct cm_strv *env,
+		     struct cm_tree_facts *facts, int (*read)(struct cm_tree_reader *reader),
+		     struct cm_error *err)
 {
-	struct cm_tree_reader reader = { .host = host, .env = caller_env, .facts = facts };
+	struct cm_tree_reader reader = { .host = host, .env = env, .facts = facts };
 	const char *root = facts->root ? facts->root : "/";
 	int r;
 
-	reader.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	reader.root_fd = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (reader.root_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot open '%s'", root);
-	r = read_user(&reader);
+	r = read(&reader);
 	cm_fd_close(&reader.root_fd);
 	return r < 0 ? cm_facts_nomem(err) : CM_OK;
+}
+
+int cm_tree_facts_read_user(const struct cm_host *host, const struct cm_strv *caller_env,
+			    struct cm_tree_facts *facts, struct cm_error *err)
+{
+	return read_more(host, caller_env, facts, read_user, err);
+}
+
+int cm_tree_facts_read_path(const struct cm_host *host, const struct cm_strv *caller_env,
+			    struct cm_tree_facts *facts, struct cm_error *err)
+{
+	return read_more(host, caller_env, facts, cm_tree_path_read, err);
 }
 
 int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
@@ -422,6 +436,8 @@ int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
 	if (r < 0)
 		return r;
 	r = cm_tree_facts_read_user(host, caller_env, ret, err);
+	if (r == CM_OK)
+		r = cm_tree_facts_read_path(host, caller_env, ret, err);
 	if (r < 0)
 		cm_tree_facts_clear(ret);
 	return r;

@@ -15,8 +15,10 @@ struct cm_tree_reader {
 
 /* Toolchains of tools.def. */
 int cm_tree_tools_read(struct cm_tree_reader *reader);
-/* Entries of the caller's PATH, and certificates that its variables name. */
-int cm_tree_env_read(struct cm_tree_reader *reader);
+/* Certificates that the caller's variables name. */
+int cm_tree_certificates_read(struct cm_tree_reader *reader);
+/* Entries of the caller's PATH. */
+int cm_tree_path_read(struct cm_tree_reader *reader);
 /* Settings of npm and pip without secrets (toolconf.c). */
 int cm_tree_toolconf_read(struct cm_tree_reader *reader);
 

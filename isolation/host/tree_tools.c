@@ -277,11 +277,15 @@ static int add_certificate(struct cm_tree_reader *reader, const char *path)
 	return cm_tree_add_real(nodes, AT_FDCWD, path, path) < 0 ? CM_E_NOMEM : CM_OK;
 }
 
-int cm_tree_env_read(struct cm_tree_reader *reader)
+int cm_tree_path_read(struct cm_tree_reader *reader)
 {
-	int r;
+	return each_part(reader, cm_strv_env_get(reader->env, "PATH"), add_path_entry);
+}
 
-	r = each_part(reader, cm_strv_env_get(reader->env, "PATH"), add_path_entry);
+int cm_tree_certificates_read(struct cm_tree_reader *reader)
+{
+	int r = CM_OK;
+
 	for (size_t i = 0; r == CM_OK && i < CM_ARRAY_SIZE(certificate_variables); i++)
 		r = each_part(reader, cm_strv_env_get(reader->env, certificate_variables[i]),
 			      add_certificate);

@@ -21,8 +21,7 @@ static void clear_facts(struct facts *facts)
 	cm_nodes_clear(&facts->volumes);
 }
 
-static int read_volumes(struct cm_local *l, const struct cm_spec *spec, struct cm_nodes *volumes,
-			struct cm_error *err)
+static int read_volumes(const struct cm_spec *spec, struct cm_nodes *volumes, struct cm_error *err)
 {
 	int r = CM_OK;
 
@@ -33,10 +32,7 @@ static int read_volumes(struct cm_local *l, const struct cm_spec *spec, struct c
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the volumes");
 	for (size_t i = 0; i < spec->n_volumes && r == CM_OK; i++) {
 		r = cm_node_read(spec->volumes[i].src, &volumes->v[i], err);
-		if (r < 0)
-			break;
-		volumes->n++;
-		r = cm_refusals_check(&l->refusals, volumes->v[i].path, "a volume", NULL, err);
+		volumes->n += r == CM_OK;
 	}
 	return r;
 }
@@ -67,19 +63,30 @@ static int read_workspace(struct cm_local *l, const struct cm_spec *spec, const 
 	/* what is not protected is said to everybody */
 	for (size_t i = 0; i < l->workspace.notes.n; i++)
 		cm_local_note(l, l->workspace.notes.v[i]);
-	return cm_refusals_check(&l->refusals, l->workspace.path, "a workspace",
-				 l->session.session_dir, err);
+	return CM_OK;
+}
+
+/* Nothing runs in a jail before what is mounted in it was looked at. */
+static int check_refusals(struct cm_local *l, const struct facts *facts, struct cm_error *err)
+{
+	int r = cm_local_read_refusals(l, err);
+
+	if (r == CM_OK && l->workspace.path)
+		r = cm_refusals_check(&l->refusals, l->workspace.path, "a workspace",
+				      l->session.session_dir, err);
+	for (size_t i = 0; i < facts->volumes.n && r == CM_OK; i++)
+		r = cm_refusals_check(&l->refusals, facts->volumes.v[i].path, "a volume", NULL,
+				      err);
+	return r;
 }
 
 static int read_facts(struct cm_local *l, const struct cm_spec *spec, const char *dir,
 		      struct facts *facts, struct cm_error *err)
 {
-	int r = cm_local_read_refusals(l, err);
+	int r = read_workspace(l, spec, dir, err);
 
 	if (r == CM_OK)
-		r = read_workspace(l, spec, dir, err);
-	if (r == CM_OK)
-		r = read_volumes(l, spec, &facts->volumes, err);
+		r = read_volumes(spec, &facts->volumes, err);
 	if (r == CM_OK)
 		r = cm_tree_facts_read_user(&l->host, &l->config->env, &facts->tree, err);
 	if (r == CM_OK)
@@ -215,6 +222,42 @@ static int finish(struct cm_local *l, struct workshop *w, const struct cm_local_
 	return r;
 }
 
+static int complete(struct cm_local *l, struct workshop *w, bool is_temporary,
+		    const struct cm_local_plan *extra, struct cm_buf *out, struct cm_error *err)
+{
+	int r = cm_plan_build_session(&w->req, &w->builder, &l->summary, err);
+
+	return r < 0 || !out ? r : finish(l, w, extra, is_temporary, out, err);
+}
+
+/* What lasts is not begun before it is known to be allowed. */
+static int check_first(struct cm_local *l, struct workshop *w, bool is_temporary,
+		       const struct cm_local_plan *extra, struct cm_buf *out, struct cm_error *err)
+{
+	int r = check_refusals(l, &w->facts, err);
+
+	return r < 0 ? r : complete(l, w, is_temporary, extra, out, err);
+}
+
+/*
+ * With a keeper that waits already: init makes the jail while it is found out whether it may be used.
+ * Nothing runs in it before that, and with a refusal it goes.
+ */
+static int finish_first(struct cm_local *l, struct workshop *w, bool is_temporary,
+			const struct cm_local_plan *extra, struct cm_buf *out, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	int r = complete(l, w, is_temporary, extra, out, &why);
+	int refused = check_refusals(l, &w->facts, err);
+
+	/* that something is refused says more than what else went wrong with it */
+	if (refused < 0)
+		return refused;
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
 static int make(struct cm_local *l, struct workshop *w, const char *dir, bool is_temporary,
 		const struct cm_local_plan *extra, struct cm_buf *out, struct cm_error *err)
 {
@@ -228,9 +271,10 @@ static int make(struct cm_local *l, struct workshop *w, const char *dir, bool is
 	if (r == CM_OK)
 		r = read_facts(l, req->spec, dir, &w->facts, err);
 	if (r == CM_OK)
-		r = cm_plan_build_session(req, &w->builder, &l->summary, err);
-	if (r == CM_OK && out)
-		r = finish(l, w, extra, is_temporary, out, err);
+		r = l->jail.is_ahead ? finish_first(l, w, is_temporary, extra, out, err)
+				     : check_first(l, w, is_temporary, extra, out, err);
+	if (r == CM_OK)
+		r = cm_tree_facts_read_path(&l->host, &l->config->env, &w->facts.tree, err);
 	if (r < 0)
 		return r;
 	cm_strv_clear(&l->env);
