@@ -3,7 +3,8 @@
 #include "isolation/mech/landlock.h"
 
 #include <errno.h>
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <string.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
@@ -18,6 +19,18 @@
 #define FS_FILE                                                                                    \
 	(CM_LL_FS_EXECUTE | CM_LL_FS_WRITE_FILE | CM_LL_FS_READ_FILE | CM_LL_FS_TRUNCATE |         \
 	 CM_LL_FS_IOCTL_DEV)
+
+#define DEVICE (CM_LL_FS_WRITE_FILE | CM_LL_FS_TRUNCATE | CM_LL_FS_IOCTL_DEV)
+
+static bool is_device(const struct cm_plan_op *op)
+{
+	return op->kind == CM_OP_DEVPTS || (op->flags & CM_OPF_DEV) != 0;
+}
+
+static bool is_in_dev(const struct cm_plan *plan, const struct cm_plan_op *op)
+{
+	return strncmp(cm_plan_str(plan, op->target), "/dev/", 5) == 0;
+}
 
 static uint64_t handled_fs(unsigned int abi)
 {
@@ -34,9 +47,8 @@ static uint64_t handled_fs(unsigned int abi)
 
 static int add_rule(int ruleset, const char *path, uint64_t access, struct cm_error *err)
 {
-	CM_AUTO_FD int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	CM_AUTO_FD int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	struct cm_ll_path_beneath_attr rule;
-	struct stat st;
 
 	if (fd < 0) {
 		/* an optional mount that was left out */
@@ -44,10 +56,6 @@ static int add_rule(int ruleset, const char *path, uint64_t access, struct cm_er
 			return CM_OK;
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot open '%s'", path);
 	}
-	if (fstat(fd, &st) < 0)
-		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot look at '%s'", path);
-	if (!S_ISDIR(st.st_mode))
-		access &= FS_FILE;
 	rule.allowed_access = access;
 	rule.parent_fd = fd;
 	if (cm_sys_landlock_add_rule(ruleset, CM_LL_RULE_PATH_BENEATH, &rule, 0) < 0)
@@ -57,17 +65,31 @@ static int add_rule(int ruleset, const char *path, uint64_t access, struct cm_er
 }
 
 /* What the agent may do below an op's target beyond reading; 0: nothing. */
-static uint64_t access_of(const struct cm_plan_op *op)
+static uint64_t access_of(const struct cm_plan *plan, const struct cm_plan_op *op)
 {
+	uint64_t access = 0;
+
 	if (op->kind == CM_OP_PROC)
 		/* a process writes its own comm, oom_score_adj, ...; the rest is masked or
 		 * read-only */
-		return CM_LL_FS_WRITE_FILE | CM_LL_FS_TRUNCATE;
-	if (op->kind == CM_OP_DEVPTS || (op->flags & CM_OPF_DEV) != 0)
-		return CM_LL_FS_WRITE_FILE | CM_LL_FS_TRUNCATE | CM_LL_FS_IOCTL_DEV;
-	if ((op->flags & CM_OPF_WRITABLE) != 0)
-		return FS_WRITE;
-	return 0;
+		access = CM_LL_FS_WRITE_FILE | CM_LL_FS_TRUNCATE;
+	else if (is_device(op))
+		access = is_in_dev(plan, op) ? 0 : DEVICE;
+	else if ((op->flags & CM_OPF_WRITABLE) != 0)
+		access = FS_WRITE;
+	return (op->flags & CM_OPF_FILE) != 0 ? access & FS_FILE : access;
+}
+
+/* One rule for all device nodes, which is a third of the rules: nothing else is in /dev but for
+ * what has a rule of its own. */
+static int add_devices(int ruleset, const struct cm_plan *plan, uint64_t handled,
+		       struct cm_error *err)
+{
+	for (uint32_t i = 0; i < plan->header->n_ops; i++) {
+		if (is_device(&plan->ops[i]) && is_in_dev(plan, &plan->ops[i]))
+			return add_rule(ruleset, "/dev", (DEVICE | FS_READ) & handled, err);
+	}
+	return CM_OK;
 }
 
 int cm_landlock_enter(const struct cm_plan *plan, struct cm_error *err)
@@ -93,16 +115,18 @@ int cm_landlock_enter(const struct cm_plan *plan, struct cm_error *err)
 	r = add_rule(ruleset, "/", FS_READ, err);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < plan->header->n_ops; i++) {
-		uint64_t access = access_of(&plan->ops[i]) & attr.handled_access_fs;
+	r = add_devices(ruleset, plan, attr.handled_access_fs, err);
+	for (uint32_t i = 0; i < plan->header->n_ops && r == CM_OK; i++) {
+		const struct cm_plan_op *op = &plan->ops[i];
+		uint64_t access = access_of(plan, op) & attr.handled_access_fs;
+		uint64_t read = (op->flags & CM_OPF_FILE) != 0 ? FS_READ & FS_FILE : FS_READ;
 
-		if (access == 0)
-			continue;
-		r = add_rule(ruleset, cm_plan_str(plan, plan->ops[i].target),
-			     access | (FS_READ & attr.handled_access_fs), err);
-		if (r < 0)
-			return r;
+		if (access != 0)
+			r = add_rule(ruleset, cm_plan_str(plan, op->target),
+				     access | (read & attr.handled_access_fs), err);
 	}
+	if (r < 0)
+		return r;
 	if (cm_sys_landlock_restrict_self(ruleset, 0) < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot enter the Landlock domain");
 	return CM_OK;

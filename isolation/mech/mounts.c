@@ -282,13 +282,13 @@ static int run_mask(struct builder *b, const char *path, int source)
 	struct cm_place place;
 	int r = cm_targets_place(&b->targets, path, &place, b->err);
 
-	if (r < 0)
-		return r;
 	/* this jail's procfs may lack what the host's has */
-	if (faccessat(place.parent_fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    errno == ENOENT)
-		return CM_OK;
-	return cm_targets_attach(&b->targets, source, &place, path, b->err);
+	if (r == CM_OK &&
+	    cm_sys_move_mount(source, "", place.parent_fd, place.name, MOVE_MOUNT_F_EMPTY_PATH) <
+		    0 &&
+	    errno != ENOENT)
+		return fail(b, "mount at", path);
+	return r;
 }
 
 static int run_over_itself(struct builder *b, const struct cm_plan_op *op, const char *path)

@@ -223,6 +223,8 @@ void cm_build_var(struct cm_build *build)
 	/* one mount for what is written below /run; its top is not the agent's */
 	cm_build_tmpfs(build, "/run", 0755, CM_OPF_WRITABLE | CM_OPF_NOEXEC);
 	cm_build_dir(build, "/run/lock", 01777, 0);
+	/* a step of its own: what is made on the way to another costs a search */
+	cm_build_dir(build, "/run/user", 0755, 0);
 	cm_build_dir(build, "/run/user/1000", 0700, CM_OPF_AGENT);
 }
 
