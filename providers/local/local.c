@@ -3,6 +3,7 @@
 #include "providers/local/local.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 /* how long another client may hold a session's lock (a checkout with setup takes its time) */
 #define STOP_MS 30000
 #define LOCK_WAIT_MS (15LL * 60 * 1000)
+#define LOCK_SLICE_MS 200
 
 void cm_local_init(struct cm_local *l)
 {
@@ -191,6 +193,42 @@ static int name_workspace(struct cm_local *l, struct cm_error *err)
 	return CM_OK;
 }
 
+static bool is_given_up(const struct cm_local *l)
+{
+	struct pollfd p = { .fd = l->events.cancel_fd, .events = POLLIN };
+
+	return l->events.cancel_fd > 0 && poll(&p, 1, 0) > 0;
+}
+
+/* In slices: who waits for another's checkout or setup may have enough of it. */
+static int open_locked(struct cm_local *l, struct cm_error *err)
+{
+	const char *id = l->spec.session_id;
+	int64_t deadline = cm_clock_mono_ms() + LOCK_WAIT_MS;
+	struct cm_error why;
+	int r;
+
+	do {
+		int64_t now = cm_clock_mono_ms();
+
+		why = (struct cm_error)CM_ERROR_INIT;
+		r = cm_store_session_open(&l->store, id, true,
+					  now + LOCK_SLICE_MS < deadline ? now + LOCK_SLICE_MS
+									 : deadline,
+					  &l->session, &why);
+		if (r == CM_E_BUSY && is_given_up(l)) {
+			cm_error_set(err, CM_E_CANCELLED, 0,
+				     "stopped while another command held session '%s'", id);
+			cm_error_hint(err, "a start, a checkout or a setup holds it: try again "
+					   "later");
+			return CM_E_CANCELLED;
+		}
+	} while (r == CM_E_BUSY && cm_clock_mono_ms() < deadline);
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
 int cm_local_session(struct cm_local *l, struct cm_error *err)
 {
 	char id[64];
@@ -208,15 +246,13 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 			r = name_workspace(l, err);
 		return r < 0 ? r : create(l, id, err);
 	}
-	r = cm_store_session_open(&l->store, l->spec.session_id, true,
-				  cm_clock_mono_ms() + LOCK_WAIT_MS, &l->session, err);
+	r = open_locked(l, err);
 	if (r == CM_E_NOT_FOUND) {
 		r = create(l, l->spec.session_id, err);
 		if (r != CM_E_EXISTS)
 			return r;
 		/* somebody else was quicker: it is an existing one */
-		r = cm_store_session_open(&l->store, l->spec.session_id, true,
-					  cm_clock_mono_ms() + LOCK_WAIT_MS, &l->session, err);
+		r = open_locked(l, err);
 	}
 	if (r < 0)
 		return r;

@@ -28,7 +28,8 @@ struct cm_local_events {
 	/* a phase of the start has ended: "checkout", "setup 1/2", "jail" */
 	void (*phase)(void *data, const char *name, uint64_t duration_us);
 	void *data;
-	/* readable, and left so, once the caller wants what takes long (a checkout) to be given up;
+	/* readable, and left so, once the caller wants what takes long (a checkout, or waiting for
+	 * another's) to be given up;
 	 * 0: never */
 	int cancel_fd;
 };

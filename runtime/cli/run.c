@@ -35,8 +35,6 @@ struct run {
 	bool has_target;
 	/* cm_relay_watch_end's; 0: none yet */
 	int end_fd;
-	/* the signal that ended the run before there was a command */
-	int signal;
 };
 
 static void on_note(void *data, const char *text)
@@ -401,8 +399,6 @@ static int prepare(struct run *run, struct cm_error *err)
 		       run->local.session.record.id);
 	run->result.phase = "checkout";
 	r = cm_local_checkout(&run->local, err);
-	if (r == CM_E_CANCELLED)
-		run->signal = cm_relay_take_end(run->end_fd);
 	if (r < 0)
 		return r;
 	run->result.phase = "start";
@@ -464,6 +460,15 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 	return deliver(&run);
 }
 
+/* Who was stopped by a signal says so, as the command would have. */
+static int exit_of_failure(const struct run *run, const struct cm_error *err)
+{
+	int status = cm_cli_fail(run->cli, err);
+	int sig = err->code == CM_E_CANCELLED ? cm_relay_take_end(run->end_fd) : 0;
+
+	return sig != 0 ? 128 + sig : status;
+}
+
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	static struct run run;
@@ -482,9 +487,7 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 		run.result.exit_code = exit_of(&run, &run.relay.end);
 	} else {
 		run.result.error = err;
-		run.result.exit_code = cm_cli_fail(cli, &err);
-		if (run.signal != 0)
-			run.result.exit_code = 128 + run.signal;
+		run.result.exit_code = exit_of_failure(&run, &err);
 	}
 	if (run.local.is_kept && run.local.has_session && !run.local.is_new)
 		cm_cli_note(cli, "kept as session '%s'", run.local.session.record.id);

@@ -190,6 +190,15 @@ hint: *" "$sig: which is said"
 done
 start run --session s --repo . -- true
 until_true 10 is_checking_out s
+first=$bg
+start run --session s -- touch "$work/w/ran"
+sleep 0.5
+kill -INT "$bg"
+wait_bg
+is "$rc $([ "$elapsed_ms" -lt 5000 ] && echo soon)" '130 soon' 'who waits for it can be stopped, too'
+like "$(err)" "casemate: stopped while another command held session 's'
+hint: *" 'which is said'
+bg=$first
 kill -INT "$bg"
 wait_bg
 is "$rc $(cm ls --json | grep -c '"s"')" '130 0' 'a session that was made for it goes, too'
