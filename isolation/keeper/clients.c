@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "isolation/keeper/keeper.h"
-#include "isolation/keeper/peer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/peer.h"
 #include "runtime/store/keeper_lock.h"
 
 #define HELLO_DEADLINE_MS 5000

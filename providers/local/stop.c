@@ -18,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "isolation/keeper/peer.h"
 #include "providers/local/local_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
+#include "runtime/base/peer.h"
 
 /* the kernel has a jail to bury, which may have much memory */
 #define GONE_MS 10000

@@ -3,9 +3,9 @@ cm_unit_test(proto DEPS proto base)
 cm_unit_test(image DEPS proto base)
 target_sources(test_image PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/image.c")
 
-cm_unit_test(peer DEPS proto base)
+cm_unit_test(peer DEPS base)
 # as before Linux 6.5: an option that no kernel has
-add_executable(test_peer_old test_peer.c "${PROJECT_SOURCE_DIR}/isolation/keeper/peer.c")
+add_executable(test_peer_old test_peer.c "${PROJECT_SOURCE_DIR}/runtime/base/peer.c")
 target_compile_definitions(test_peer_old PRIVATE CM_SO_PEERPIDFD=32767)
 target_link_libraries(test_peer_old PRIVATE cm_base PkgConfig::CMOCKA)
 add_test(NAME unit.peer_old COMMAND test_peer_old)

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "isolation/keeper/peer.h"
+#include "runtime/base/peer.h"
 #include "tests/unit/test_base.h"
 
 static int connect_to(const char *path)

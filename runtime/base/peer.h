@@ -3,8 +3,8 @@
  * Who is at the other end of a Unix socket, for more than a message about it. A pid alone can be
  * another process's by the time that it is used; a pidfd stays the one process's.
  */
-#ifndef CM_ISOLATION_KEEPER_PEER_H
-#define CM_ISOLATION_KEEPER_PEER_H
+#ifndef CM_RUNTIME_BASE_PEER_H
+#define CM_RUNTIME_BASE_PEER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

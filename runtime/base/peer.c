@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is at the other end of a Unix socket. */
-#include "isolation/keeper/peer.h"
+#include "runtime/base/peer.h"
 
 #include <errno.h>
 #include <poll.h>
