@@ -164,7 +164,7 @@ struct listing {
 	/* the oldest ones, first come first */
 	struct {
 		char name[NAME_SIZE];
-		int64_t mtime;
+		int64_t mtime_ns;
 	} v[4 * KEEP];
 	size_t n;
 };
@@ -173,6 +173,7 @@ static bool add_entry(int dir_fd, const char *name, void *data)
 {
 	struct listing *l = data;
 	struct stat st;
+	int64_t mtime_ns;
 	size_t at = l->n;
 
 	if (strlen(name) >= sizeof(l->v[0].name) ||
@@ -180,11 +181,12 @@ static bool add_entry(int dir_fd, const char *name, void *data)
 		return true;
 	if (l->n == CM_ARRAY_SIZE(l->v))
 		return false;
-	while (at > 0 && l->v[at - 1].mtime > st.st_mtime)
+	mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	while (at > 0 && l->v[at - 1].mtime_ns > mtime_ns)
 		at--;
 	memmove(&l->v[at + 1], &l->v[at], (l->n - at) * sizeof(l->v[0]));
 	(void)snprintf(l->v[at].name, sizeof(l->v[at].name), "%s", name);
-	l->v[at].mtime = st.st_mtime;
+	l->v[at].mtime_ns = mtime_ns;
 	l->n++;
 	return true;
 }

@@ -85,16 +85,6 @@ static void assert_went_on(pid_t pid)
 	assert_status(status, 0);
 }
 
-static void make_one(struct env *e, const char *key)
-{
-	struct filling f = { 0 };
-	struct cm_store_skeleton s;
-
-	skeleton_get(e, key, &f, &s);
-	assert_skeleton(s.dir, key);
-	cm_store_skeleton_close(&s);
-}
-
 static void test_maker_dies(void **state)
 {
 	struct env *e = *state;
@@ -113,7 +103,7 @@ static void test_maker_dies(void **state)
 		n_found += f.n == 0;
 		n_made += f.n == 1;
 		/* and nothing half-made is left then */
-		make_one(e, "other");
+		skeleton_touch(e, "other");
 		assert_int_equal(env_entries(e, SKELETONS), 2);
 		skeletons_clear(e);
 	}
@@ -135,9 +125,9 @@ static void test_pruner_dies(void **state)
 		n_pruned += env_entries(e, SKELETONS) < KEPT + 2;
 		/* each one can be had, found or made again */
 		for (int i = 0; i < 4; i++)
-			make_one(e, skeleton_key(i));
-		make_one(e, "new");
-		make_one(e, "another");
+			skeleton_touch(e, skeleton_key(i));
+		skeleton_touch(e, "new");
+		skeleton_touch(e, "another");
 		assert_int_equal(env_entries(e, SKELETONS), KEPT);
 		assert_true(skeletons_are_free(e));
 	}
