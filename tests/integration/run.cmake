@@ -25,6 +25,7 @@ cm_run_test(stop 180 root plain sub)
 cm_run_test(repo 240 root plain)
 cm_run_test(refuse 120 root plain)
 cm_run_test(faults 300 root plain)
+cm_run_test(skeleton 120 root plain)
 
 if(TARGET casemate)
 	add_executable(keeper_client "${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client.c")
