@@ -202,7 +202,6 @@ static void test_mount_points(void **state)
 static void test_use(void **state)
 {
 	struct cm_plan_op before[5];
-	CM_AUTO_BUF struct cm_buf flat;
 
 	(void)state;
 	add(CM_OP_ROOT, "/", NULL, CM_OPF_READ_ONLY);
