@@ -313,18 +313,30 @@ static void stop_kept(struct cm_local *l)
 		cm_local_note(l, ignored.msg);
 }
 
+/* Nothing of the jail's is in the state of an ordinary user's temporary session without groups. */
+static bool goes_before_its_keeper(const struct cm_local *l)
+{
+	return l->has_session && l->is_temporary && l->jail.sock >= 0 &&
+	       l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir &&
+	       l->summary.cgroup_controllers == 0;
+}
+
 void cm_local_close(struct cm_local *l)
 {
-	/* first the jail, then what it used; nothing of the jail's is in the state of a temporary
-	 * session of an ordinary user, so that goes while the keeper still clears up */
-	if (l->has_session && l->is_temporary && l->jail.sock >= 0 &&
-	    l->session.record.slot == CM_SLOT_NONE && !l->has_session_dir &&
-	    l->summary.cgroup_controllers == 0) {
+	bool is_early = goes_before_its_keeper(l);
+
+	/* first the jail, then what it used; meanwhile what the jail does not use */
+	if (l->is_temporary)
 		cm_fd_close(&l->jail.sock);
+	if (is_early) {
 		remove_session(l);
 		cm_store_session_close(&l->session);
 		l->has_session = false;
 	}
+	cm_workspace_facts_clear(&l->workspace);
+	cm_refusals_clear(&l->refusals);
+	cm_buf_clear(&l->plan_text);
+	cm_strv_clear(&l->env);
 	stop_kept(l);
 	/* a keeper that was killed has left its groups, which are found by the plan */
 	if (cm_jail_close(&l->jail))
@@ -334,11 +346,7 @@ void cm_local_close(struct cm_local *l)
 	if (l->has_session)
 		cm_store_session_close(&l->session);
 	cm_store_close(&l->store);
-	cm_workspace_facts_clear(&l->workspace);
-	cm_refusals_clear(&l->refusals);
 	cm_host_clear(&l->host);
-	cm_buf_clear(&l->plan_text);
-	cm_strv_clear(&l->env);
 	cm_spec_clear(&l->spec);
 	cm_local_init(l);
 }
