@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,15 +55,17 @@ static int went_away(int sys_errno, struct cm_error *err)
 	return CM_E_ISOLATION;
 }
 
+/* A keeper that has ended already has left what it has to say in the socket: whoever waits for the
+ * answer reads it. */
+static int sent(int r, struct cm_error *err)
+{
+	return r < 0 && r != -EPIPE && r != -ECONNRESET ? went_away(-r, err) : CM_OK;
+}
+
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
 {
 	struct cm_rec rec = { .type = CM_REC_PREPARE, .len = (uint32_t)plan_len };
-	int r = cm_proto_send(jail->sock, &rec, plan, NULL, 0);
-
-	/* it ended already: what it has to say is in the socket */
-	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-		return went_away(-r, err);
-	return CM_OK;
+	return sent(cm_proto_send(jail->sock, &rec, plan, NULL, 0), err);
 }
 
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
@@ -70,15 +73,10 @@ int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct
 	CM_AUTO_FD int fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
 	struct cm_rec rec = { .type = CM_REC_PLAN };
 	int fds[2] = { fd, jail->skeleton.lock_fd };
-	int r;
 
 	if (fd < 0)
 		return cm_error_set(err, CM_E_SYS, -fd, "cannot seal the plan");
-	r = cm_proto_send(jail->sock, &rec, NULL, fds, fds[1] >= 0 ? 2 : 1);
-	/* it ended already: what it has to say is in the socket */
-	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-		return went_away(-r, err);
-	return CM_OK;
+	return sent(cm_proto_send(jail->sock, &rec, NULL, fds, fds[1] >= 0 ? 2 : 1), err);
 }
 
 /* 1: readable, 0: deadline, negative: errno */
@@ -147,6 +145,18 @@ int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *
 	return r;
 }
 
+static void send_within(int fd, int64_t deadline_ms)
+{
+	int64_t left = deadline_ms == INT64_MAX ? 0 : deadline_ms - cm_clock_mono_ms();
+	struct timeval limit;
+
+	/* 0: for ever */
+	if (left < 1 && deadline_ms != INT64_MAX)
+		left = 1;
+	limit = (struct timeval){ .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
 int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
 		    int64_t deadline_ms, struct cm_error *err)
 {
@@ -163,6 +173,8 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 	    sizeof(address.sun_path))
 		return cm_error_set(err, CM_E_SYS, ENAMETOOLONG, "cannot connect to '%s'",
 				    socket_path);
+	/* where as many wait already as may, it would wait with them for a keeper that hangs */
+	send_within(fd, deadline_ms);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return cm_error_set(err, CM_E_NOT_FOUND, errno, "session '%s' does not answer",
 				    session_id);
@@ -176,6 +188,7 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 	if (r < 0)
 		return cm_error_set(err, CM_E_NOT_FOUND, -r, "session '%s' does not answer",
 				    session_id);
+	send_within(fd, INT64_MAX);
 	jail->sock = cm_fd_take(&fd);
 	jail->is_temporary = false;
 	r = cm_jail_wait_up(jail, deadline_ms, err);
@@ -240,11 +253,8 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 		fds[n_fds++] = command->stdio[i];
 	}
 	rec.len = (uint32_t)blob.len;
-	r = cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds);
-	if (r < 0)
-		return went_away(-r, err);
 	*ret_id = rec.id;
-	return CM_OK;
+	return sent(cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds), err);
 }
 
 int cm_jail_signal(struct cm_jail *jail, uint64_t id, int sig)

@@ -295,8 +295,7 @@ for session in '' '--session m'; do
 		# shellcheck disable=SC2086
 		run run $session --workspace "$work/w" -v "$work/data:$work/w/$dir" -- true
 		refused '*' '*' "${session:-a temporary one}: '$dir' is not there"
-		# a temporary one may be asked for its command when it has ended, and then only that is told
-		[ -z "$session" ] || like "$(err)" "*'$work/w/${dir%/*}'*" 'and it is that which is told'
+		like "$(err)" "*'$work/w/${dir%/*}'*" 'and it is that which is told'
 		is "$(ls -A "$work/w")" '' 'and not made'
 	done
 	# shellcheck disable=SC2086
