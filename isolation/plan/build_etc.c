@@ -124,27 +124,6 @@ static bool has_control(const char *s)
 	return false;
 }
 
-static void put_safe_directory(struct cm_buf *text, const char *path)
-{
-	if (has_control(path))
-		return;
-	cm_buf_puts(text, "\tdirectory = ");
-	put_quoted(text, path);
-}
-
-/* git refuses repositories whose owner is not the caller, as a mapped or a shared tree can be. */
-static void put_safe_directories(struct cm_build *build, struct cm_buf *text)
-{
-	const struct cm_workspace_facts *ws = build->req->workspace;
-
-	if (!ws || !ws->path)
-		return;
-	cm_buf_puts(text, "[safe]\n");
-	put_safe_directory(text, ws->path);
-	for (size_t i = 0; i < ws->submodules.n; i++)
-		put_safe_directory(text, ws->submodules.v[i]);
-}
-
 static void build_gitconfig(struct cm_build *build)
 {
 	const struct cm_strv *settings = &build->req->git->settings;
@@ -164,7 +143,10 @@ static void build_gitconfig(struct cm_build *build)
 		cm_buf_puts(text, " = ");
 		put_quoted(text, equals + 1);
 	}
-	put_safe_directories(build, text);
+	/* git refuses repositories whose owner is not the caller, as a mapped or a shared tree can be,
+	 * for fear of other users: inside there are none, and what git runs is confined as the caller
+	 * is. Of any path, so that sessions in different trees have the same file. */
+	cm_buf_puts(text, "[safe]\n\tdirectory = *\n");
 	cm_build_file_text(build, "/etc/gitconfig");
 }
 

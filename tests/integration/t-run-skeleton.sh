@@ -33,10 +33,10 @@ state_of() { # DIRECTORY
 
 is_unused() { flock -n -x "$(skeletons)/$1/lock" true; }
 
-# another N: a run in a workspace of its own
+# another N: a run with a mount point of its own
 another() {
-	mkdir -p "$work/many/$1" && give "$work/many/$1"
-	run run --workspace "$work/many/$1" -- true
+	mkdir -p "$work/many" && give "$work/many"
+	run run -v "$work/many:/mnt/$1" -- true
 }
 
 # The skeleton of the run that waits in the background.
@@ -60,12 +60,12 @@ is "$(out) $(names)" "again $one" 'the next one in the workspace finds it'
 run run --memory '1G?' --network none -e A=b -- true
 is "$(names)" "$one" 'with other limits and another environment, too'
 run run --workspace "$work/other" -- true
-is "$(names | wc -l)" 2 'another workspace has another one'
-run run --workspace "$work/other" -- true
+is "$(names)" "$one" 'and in another workspace, where that has no mount point in the root'
+run run -v "$work/other:/mnt/x" -- true
+is "$(names | wc -l)" 2 'a volume is one more mount point'
+run run -v "$work/other:/mnt/x" -- true
 run run -- true
 is "$(names | wc -l)" 2 'and both are found again'
-run run -v "$work/other:/mnt/x" -- true
-is "$(names | wc -l)" 3 'a volume is one more mount point'
 for name in $(names); do
 	is_unused "$name" || break
 done
@@ -190,7 +190,7 @@ since=$(now_ms)
 cm run -- echo same >"$work/second" 2>&1
 is "$(cat "$work/second")" same 'another start in the workspace'
 mkdir "$work/other" && give "$work/other"
-cm run --workspace "$work/other" -- echo other >"$work/second" 2>&1
+cm run -v "$work/other:/mnt/x" -- echo other >"$work/second" 2>&1
 is "$(cat "$work/second")" other 'and one that makes another'
 [ $(($(now_ms) - since)) -lt 10000 ]
 ok 'do not wait for it'

@@ -154,8 +154,6 @@ static void in_submodule(struct fixture *f)
 	f->workspace.has_gitfile = true;
 	fix_node(&f->workspace.git_dirs, "/home/alice/app/.git/modules/lib", S_IFDIR | 0755, ALICE,
 		 NULL);
-	must(cm_strv_add(&f->workspace.submodules, "/home/alice/app/lib/deep") == CM_OK);
-	must(cm_strv_add(&f->workspace.submodules, "/home/alice/app/lib/a\nb") == CM_OK);
 }
 
 static void with_volumes(struct fixture *f)
