@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "isolation/mech/caps.h"
+#include "isolation/mech/raw_clone.h"
 #include "isolation/mech/raw_syscall.h"
 
 #ifndef CLONE_INTO_CGROUP
@@ -21,77 +22,8 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-/* Sanitizers and the stack protector's data belong to the parent. */
-#if defined(__clang__)
-#define NO_INSTRUMENT __attribute__((no_sanitize("address", "undefined")))
-#else
-#define NO_INSTRUMENT __attribute__((no_sanitize_address, no_sanitize_undefined))
-#endif
-
-struct clone3_args {
-	uint64_t flags;
-	uint64_t pidfd;
-	uint64_t child_tid;
-	uint64_t parent_tid;
-	uint64_t exit_signal;
-	uint64_t stack;
-	uint64_t stack_size;
-	uint64_t tls;
-	uint64_t set_tid;
-	uint64_t set_tid_size;
-	uint64_t cgroup;
-};
-
-/* clone3 onto another stack; the child calls fn(arg) there and ends with its result. */
-static long clone_onto_stack(struct clone3_args *args, int (*fn)(void *), void *arg)
-{
-#if defined(__x86_64__)
-	register int (*r8)(void *) __asm__("r8") = fn;
-	register void *r9 __asm__("r9") = arg;
-	long ret;
-
-	__asm__ volatile("syscall\n\t"
-			 "testq %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xorl %%ebp, %%ebp\n\t"
-			 "movq %%r9, %%rdi\n\t"
-			 "callq *%%r8\n\t"
-			 "movl %%eax, %%edi\n\t"
-			 "movl %[exit], %%eax\n\t"
-			 "syscall\n\t"
-			 "hlt\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "0"((long)__NR_clone3), "D"(args), "S"(sizeof(*args)), "r"(r8),
-			   "r"(r9), [exit] "i"(__NR_exit_group)
-			 : "rcx", "r11", "memory");
-	return ret;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = __NR_clone3;
-	register long x0 __asm__("x0") = (long)args;
-	register long x1 __asm__("x1") = sizeof(*args);
-	register int (*x2)(void *) __asm__("x2") = fn;
-	register void *x3 __asm__("x3") = arg;
-
-	__asm__ volatile("svc #0\n\t"
-			 "cbnz x0, 1f\n\t"
-			 "mov x29, #0\n\t"
-			 "mov x0, x3\n\t"
-			 "blr x2\n\t"
-			 "mov x8, %[exit]\n\t"
-			 "svc #0\n"
-			 "1:"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), [exit] "i"(__NR_exit_group)
-			 : "memory", "cc", "x30");
-	return x0;
-#else
-#error "written for x86_64 and aarch64 only"
-#endif
-}
-
-NO_INSTRUMENT static int report(const struct cm_exec_image *image, enum cm_exec_step step,
-				long error)
+CM_NO_INSTRUMENT static int report(const struct cm_exec_image *image, enum cm_exec_step step,
+				   long error)
 {
 	uint32_t word = (uint32_t)step << 16 | (uint32_t)-error;
 
@@ -99,7 +31,7 @@ NO_INSTRUMENT static int report(const struct cm_exec_image *image, enum cm_exec_
 	return 127;
 }
 
-NO_INSTRUMENT static long set_stdio(const struct cm_exec_image *image)
+CM_NO_INSTRUMENT static long set_stdio(const struct cm_exec_image *image)
 {
 	for (int i = 0; i < 3; i++) {
 		long r = cm_raw_syscall3(__NR_dup3, image->stdio[i], i, 0);
@@ -118,7 +50,7 @@ NO_INSTRUMENT static long set_stdio(const struct cm_exec_image *image)
 	return cm_raw_syscall3(__NR_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
-NO_INSTRUMENT static long join_leaf(const struct cm_exec_image *image)
+CM_NO_INSTRUMENT static long join_leaf(const struct cm_exec_image *image)
 {
 	static const char self[] = "0";
 	long r = 0;
@@ -134,7 +66,7 @@ NO_INSTRUMENT static long join_leaf(const struct cm_exec_image *image)
 }
 
 /* The identity is the last thing: from then on the agent may signal this process. */
-NO_INSTRUMENT static long become(const struct cm_exec_image *image, enum cm_exec_step *ret_step)
+CM_NO_INSTRUMENT static long become(const struct cm_exec_image *image, enum cm_exec_step *ret_step)
 {
 	uint64_t setuid_only = 1ULL << 7; /* CAP_SETUID */
 	long r = 0;
@@ -165,7 +97,7 @@ NO_INSTRUMENT static long become(const struct cm_exec_image *image, enum cm_exec
 }
 
 /* A text file without "#!": as execvp(3) and POSIX have it, the shell runs it. */
-NO_INSTRUMENT static long try_shell(const struct cm_exec_image *image, char *path)
+CM_NO_INSTRUMENT static long try_shell(const struct cm_exec_image *image, char *path)
 {
 	static char shell[] = "/bin/sh";
 
@@ -177,7 +109,7 @@ NO_INSTRUMENT static long try_shell(const struct cm_exec_image *image, char *pat
 }
 
 /* execvp's rule: a name that is there but not executable is remembered over ENOENT. */
-NO_INSTRUMENT static long try_paths(const struct cm_exec_image *image)
+CM_NO_INSTRUMENT static long try_paths(const struct cm_exec_image *image)
 {
 	long error = -ENOENT;
 
@@ -200,7 +132,7 @@ NO_INSTRUMENT static long try_paths(const struct cm_exec_image *image)
  * Not where a descriptor of init's leads: a leaf group of v2 is a directory of the host, and from it
  * ".." is the host's tree. The kernel says "(unreachable)..." of what is not below the root.
  */
-NO_INSTRUMENT static long enter(const char *cwd)
+CM_NO_INSTRUMENT static long enter(const char *cwd)
 {
 	char path[4096];
 	long r = cm_raw_syscall1(__NR_chdir, cm_raw_ptr(cwd));
@@ -214,7 +146,7 @@ NO_INSTRUMENT static long enter(const char *cwd)
 	return path[0] == '/' ? 0 : -ENOTDIR;
 }
 
-NO_INSTRUMENT static int child_main(void *arg)
+CM_NO_INSTRUMENT static int child_main(void *arg)
 {
 	const struct cm_exec_image *image = arg;
 	enum cm_exec_step step = CM_EXEC_STEP_MARK;
@@ -253,7 +185,7 @@ NO_INSTRUMENT static int child_main(void *arg)
 int cm_exec_clone(struct cm_exec_image *image, pid_t *ret_pid, int *ret_pidfd)
 {
 	int pidfd = -1;
-	struct clone3_args args = {
+	struct cm_clone3_args args = {
 		.flags = CLONE_VM | CLONE_PIDFD,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
@@ -266,7 +198,7 @@ int cm_exec_clone(struct cm_exec_image *image, pid_t *ret_pid, int *ret_pidfd)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)image->leaf_join_fd;
 	}
-	pid = clone_onto_stack(&args, child_main, image);
+	pid = cm_raw_clone(&args, child_main, image);
 	if (cm_raw_failed(pid))
 		return (int)pid;
 	*ret_pid = (pid_t)pid;

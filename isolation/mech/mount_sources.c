@@ -20,6 +20,7 @@ void cm_mount_sources_init(struct cm_mount_sources *sources)
 	for (size_t i = 0; i < CM_PLAN_MAX_OPS; i++)
 		sources->fd[i] = -1;
 	sources->tmpfs_fd = -1;
+	sources->idmap_holder = 0;
 }
 
 void cm_mount_sources_close(struct cm_mount_sources *sources)
@@ -27,6 +28,7 @@ void cm_mount_sources_close(struct cm_mount_sources *sources)
 	for (size_t i = 0; i < CM_PLAN_MAX_OPS; i++)
 		cm_fd_close(&sources->fd[i]);
 	cm_fd_close(&sources->tmpfs_fd);
+	cm_ns_idmap_reap(&sources->idmap_holder);
 }
 
 /* The planner looked at an object; another one there now means that somebody changes paths. */
@@ -142,6 +144,7 @@ struct idmap_cache {
 	uint32_t uid;
 	uint32_t gid;
 	int fd;
+	pid_t *holder;
 };
 
 static int idmap_for(const struct cm_plan *plan, const struct cm_plan_op *op,
@@ -150,17 +153,18 @@ static int idmap_for(const struct cm_plan *plan, const struct cm_plan_op *op,
 	if (cache->fd >= 0 && cache->uid == op->owner_uid && cache->gid == op->owner_gid)
 		return CM_OK;
 	cm_fd_close(&cache->fd);
+	cm_ns_idmap_reap(cache->holder);
 	cache->uid = op->owner_uid;
 	cache->gid = op->owner_gid;
 	return cm_ns_idmap_open(plan->header->uid_base, op->owner_uid, op->owner_gid, &cache->fd,
-				err);
+				cache->holder, err);
 }
 
 int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *sources,
 			  struct cm_error *err)
 {
 	static struct parent parent;
-	struct idmap_cache cache = { 0, 0, -1 };
+	struct idmap_cache cache = { 0, 0, -1, &sources->idmap_holder };
 	int r = CM_OK;
 
 	parent.fd = -1;

@@ -12,6 +12,8 @@
 #ifndef CM_ISOLATION_MECH_MOUNTS_H
 #define CM_ISOLATION_MECH_MOUNTS_H
 
+#include <sys/types.h>
+
 #include "casemate/error.h"
 #include "isolation/plan/plan.h"
 
@@ -20,6 +22,8 @@ struct cm_mount_sources {
 	int fd[CM_PLAN_MAX_OPS];
 	/* the jail's one tmpfs, and each TMPFS op's directory in it by the op's number; -1: not yet */
 	int tmpfs_fd;
+	/* of the map of ids made last (ns.h); 0: none */
+	pid_t idmap_holder;
 };
 
 void cm_mount_sources_init(struct cm_mount_sources *sources);

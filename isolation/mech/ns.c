@@ -2,6 +2,7 @@
 /* Namespaces and id maps. */
 #include "isolation/mech/ns.h"
 
+#include <asm/unistd.h>
 #include <errno.h>
 #include <grp.h>
 #include <linux/sched.h>
@@ -17,6 +18,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "isolation/mech/raw_clone.h"
+#include "isolation/mech/raw_syscall.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
@@ -26,21 +29,6 @@
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
-
-/* as clone3(2) of Linux 5.7 has it; musl has no declaration */
-struct clone3_args {
-	uint64_t flags;
-	uint64_t pidfd;
-	uint64_t child_tid;
-	uint64_t parent_tid;
-	uint64_t exit_signal;
-	uint64_t stack;
-	uint64_t stack_size;
-	uint64_t tls;
-	uint64_t set_tid;
-	uint64_t set_tid_size;
-	uint64_t cgroup;
-};
 
 static void explain_clone(struct cm_error *err, int error)
 {
@@ -65,7 +53,7 @@ static void explain_clone(struct cm_error *err, int error)
 pid_t cm_ns_clone_init(bool has_own_network, int cgroup_fd, int *ret_pidfd, struct cm_error *err)
 {
 	int pidfd = -1;
-	struct clone3_args args = {
+	struct cm_clone3_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
 			 CLONE_NEWTIME | CLONE_PIDFD,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
@@ -284,41 +272,63 @@ static int format_idmap(char *buf, size_t size, uint32_t base, uint32_t owner)
 	return 0;
 }
 
+/* Only holds the namespace until it is opened, and not longer than the keeper. */
+CM_NO_INSTRUMENT static int hold_namespace(void *unused)
+{
+	(void)unused;
+	(void)cm_raw_syscall2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	/* for ever: all signals are blocked but the one that ends it */
+	(void)cm_raw_syscall4(__NR_ppoll, 0, 0, 0, 0);
+	return 0;
+}
+
+static pid_t clone_holder(int *ret_pidfd, struct cm_error *err)
+{
+	static _Alignas(16) char stack[4096];
+	struct cm_clone3_args args = {
+		.flags = CLONE_NEWUSER | CLONE_PIDFD | CLONE_VM | CLONE_FILES,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+		.stack = (uint64_t)(uintptr_t)stack,
+		.stack_size = sizeof(stack),
+	};
+	long pid = cm_raw_clone(&args, hold_namespace, NULL);
+
+	if (cm_raw_failed(pid))
+		return cm_error_set(err, CM_E_ISOLATION, (int)-pid,
+				    "cannot make a namespace of ids");
+	return (pid_t)pid;
+}
+
+void cm_ns_idmap_reap(pid_t *holder)
+{
+	while (*holder > 0 && waitpid(*holder, NULL, 0) < 0 && errno == EINTR)
+		;
+	*holder = 0;
+}
+
 int cm_ns_idmap_open(uint32_t base, uint32_t owner_uid, uint32_t owner_gid, int *ret_fd,
-		     struct cm_error *err)
+		     pid_t *ret_holder, struct cm_error *err)
 {
 	char uid_map[128];
 	char gid_map[128];
 	char path[64];
 	int pidfd = -1;
 	int fd = -1;
+	pid_t pid;
 	int r;
-	struct clone3_args args = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD,
-		.pidfd = (uint64_t)(uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
-	};
-	long pid;
 
 	if (format_idmap(uid_map, sizeof(uid_map), base, owner_uid) < 0 ||
 	    format_idmap(gid_map, sizeof(gid_map), base, owner_gid) < 0)
 		return cm_error_set(err, CM_E_BUG, 0, "a mapped mount of the session's own ids");
-	pid = syscall(SYS_clone3, &args, sizeof(args));
+	pid = clone_holder(&pidfd, err);
 	if (pid < 0)
-		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot make a namespace of ids");
-	if (pid == 0) {
-		/* only holds the namespace until it is opened: nothing of the keeper's, and not
-		 * longer than it */
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		(void)cm_sys_close_range(0, ~0U, 0);
-		for (;;)
-			(void)pause();
-	}
-	r = write_proc((pid_t)pid, "uid_map", uid_map, err);
+		return (int)pid;
+	r = write_proc(pid, "uid_map", uid_map, err);
 	if (r == CM_OK)
-		r = write_proc((pid_t)pid, "gid_map", gid_map, err);
+		r = write_proc(pid, "gid_map", gid_map, err);
 	if (r == CM_OK) {
-		(void)snprintf(path, sizeof(path), "/proc/%ld/ns/user", pid);
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			r = cm_error_set(err, CM_E_ISOLATION, errno,
@@ -326,9 +336,10 @@ int cm_ns_idmap_open(uint32_t base, uint32_t owner_uid, uint32_t owner_gid, int 
 	}
 	(void)cm_sys_pidfd_send_signal(pidfd, SIGKILL);
 	cm_fd_close(&pidfd);
-	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	*ret_holder = pid;
 	if (r == CM_OK)
 		*ret_fd = fd;
+	else
+		cm_ns_idmap_reap(ret_holder);
 	return r;
 }

@@ -29,9 +29,12 @@ int cm_ns_set_hostname(const struct cm_plan *plan, struct cm_error *err);
 /*
  * A user namespace for an idmapped mount (root): files of owner_uid:owner_gid appear as the
  * agent's of the slot at base, files of the slot's other ids as themselves, everything else as
- * nobody's.
+ * nobody's. The child that it was made by, which has been killed, is left in *ret_holder: its end
+ * takes longer than all of this, and may be waited for later.
  */
 int cm_ns_idmap_open(uint32_t base, uint32_t owner_uid, uint32_t owner_gid, int *ret_fd,
-		     struct cm_error *err);
+		     pid_t *ret_holder, struct cm_error *err);
+/* Waits for it, and sets it 0. */
+void cm_ns_idmap_reap(pid_t *holder);
 
 #endif

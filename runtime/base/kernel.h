@@ -95,6 +95,21 @@ static inline int cm_sys_renameat2(int from_dirfd, const char *from, int to_dirf
 	return (int)syscall(SYS_renameat2, from_dirfd, from, to_dirfd, to, flags);
 }
 
+/* clone3(2), Linux 5.7; musl has no declaration */
+struct cm_clone3_args {
+	uint64_t flags;
+	uint64_t pidfd;
+	uint64_t child_tid;
+	uint64_t parent_tid;
+	uint64_t exit_signal;
+	uint64_t stack;
+	uint64_t stack_size;
+	uint64_t tls;
+	uint64_t set_tid;
+	uint64_t set_tid_size;
+	uint64_t cgroup;
+};
+
 /* statx(2): what is used here of include/uapi/linux/stat.h; musl 1.2.3 has no declaration. */
 #define CM_STATX_UID 0x0008U
 #define CM_STATX_GID 0x0010U

@@ -47,21 +47,9 @@ static const uint64_t ns_flags[CM_DOCTOR_NS_COUNT_] = {
 	0, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWTIME,
 };
 
-/* as clone3(2) of Linux 5.3 has it */
-struct clone3_args {
-	uint64_t flags;
-	uint64_t pidfd;
-	uint64_t child_tid;
-	uint64_t parent_tid;
-	uint64_t exit_signal;
-	uint64_t stack;
-	uint64_t stack_size;
-	uint64_t tls;
-};
-
 static pid_t clone_in(uint64_t flags)
 {
-	struct clone3_args args = { .flags = flags | CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	struct cm_clone3_args args = { .flags = flags | CLONE_NEWUSER, .exit_signal = SIGCHLD };
 
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }

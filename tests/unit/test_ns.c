@@ -257,12 +257,13 @@ static void test_idmap_open(void **state)
 	char expected[128];
 	struct cm_error err = CM_ERROR_INIT;
 	size_t fds = count_fds();
+	pid_t holder = 0;
 	int fd = -7;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	if (cm_ns_idmap_open(BASE, 0, 50, &fd, &err) != CM_OK)
+	if (cm_ns_idmap_open(BASE, 0, 50, &fd, &holder, &err) != CM_OK)
 		fail_msg("%s: %s", err.msg, strerror(err.sys_errno));
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	(void)snprintf(expected, sizeof(expected), rest, 0U, BASE + 1000, BASE, BASE, BASE + 1001,
@@ -273,7 +274,11 @@ static void test_idmap_open(void **state)
 	assert_idmap(fd, "gid_map", expected);
 	close(fd);
 	assert_int_equal(count_fds(), fds);
-	/* the process that held it is gone */
+	/* the process that held it is waited for, once */
+	assert_true(holder > 0);
+	cm_ns_idmap_reap(&holder);
+	assert_int_equal(holder, 0);
+	cm_ns_idmap_reap(&holder);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -283,12 +288,13 @@ static void test_idmap_refusals(void **state)
 	static const uint32_t own[] = { BASE, BASE + 1, BASE + CM_ID_AGENT,
 					BASE + CM_ID_SLOT_SIZE - 1 };
 	struct cm_error err = CM_ERROR_INIT;
+	pid_t holder = 0;
 	int fd = -7;
 
 	(void)state;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(own); i++) {
-		assert_int_equal(cm_ns_idmap_open(BASE, own[i], 0, &fd, &err), CM_E_BUG);
-		assert_int_equal(cm_ns_idmap_open(BASE, 0, own[i], &fd, &err), CM_E_BUG);
+		assert_int_equal(cm_ns_idmap_open(BASE, own[i], 0, &fd, &holder, &err), CM_E_BUG);
+		assert_int_equal(cm_ns_idmap_open(BASE, 0, own[i], &fd, &holder, &err), CM_E_BUG);
 	}
 	assert_int_equal(fd, -7);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -298,13 +304,14 @@ static int be_nobody_and_open(void *data)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	size_t fds = count_fds();
+	pid_t holder = 0;
 	int fd = -7;
 
 	(void)data;
 	if (geteuid() == 0 && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
 		return 1;
 	/* a child is made and cannot be given the map: it is ended, and nothing stays open */
-	if (cm_ns_idmap_open(BASE, 5, 5, &fd, &err) != CM_E_ISOLATION || fd != -7)
+	if (cm_ns_idmap_open(BASE, 5, 5, &fd, &holder, &err) != CM_E_ISOLATION || fd != -7)
 		return 2;
 	if (count_fds() != fds)
 		return 3;
