@@ -30,8 +30,6 @@
 static struct cm_keeper keeper;
 
 struct arguments {
-	bool is_ahead;
-	bool has_own_network;
 	bool is_collect;
 	/* held until this process ends, and with it the jail whose root it keeps */
 	int skeleton_fd;
@@ -77,20 +75,35 @@ static int prepare_process(struct cm_error *err)
 	return CM_OK;
 }
 
+/* What may come before the plan. 1: it was one of these, 0: it is not. */
+static int take_ahead(struct cm_keeper *k, struct cm_error *err)
+{
+	int r;
+
+	if (k->msg.rec.type == CM_REC_AHEAD)
+		r = cm_keeper_clone_ahead(k, k->msg.rec.body.ahead.has_own_network != 0, err);
+	else if (k->msg.rec.type == CM_REC_PREPARE && k->msg.blob)
+		r = cm_handover_announced(&k->announced, &k->msg, err);
+	else
+		return 0;
+	if (r == CM_OK && k->announced.is_there)
+		r = cm_keeper_prepare(k, err);
+	return r < 0 ? r : 1;
+}
+
 /* The starter's first records. It may take its time: it is still looking at the host. */
 static int receive_plan(struct cm_keeper *k, int *ret_fd, int *ret_skeleton_fd,
 			struct cm_error *err)
 {
-	int r = cm_proto_recv(STARTER_FD, &k->msg);
+	int taken;
+	int r;
 
-	if (r == 1 && k->msg.rec.type == CM_REC_PREPARE && k->msg.blob) {
-		r = cm_handover_announced(&k->announced, &k->msg, err);
-		if (r == CM_OK)
-			r = cm_keeper_prepare(k, err);
-		if (r < 0)
-			return r;
+	do {
 		r = cm_proto_recv(STARTER_FD, &k->msg);
-	}
+		taken = r == 1 ? take_ahead(k, err) : 0;
+	} while (taken == 1);
+	if (taken < 0)
+		return taken;
 	if (r != 1 || k->msg.rec.type != CM_REC_PLAN || (k->msg.n_fds != 1 && k->msg.n_fds != 2))
 		return cm_error_set(err, CM_E_PROTOCOL, r < 0 ? -r : 0, "no plan came");
 	*ret_fd = cm_fd_take(&k->msg.fds[0]);
@@ -147,8 +160,6 @@ static int run(struct cm_keeper *k, struct arguments *args, struct cm_error *err
 
 	if (r == CM_OK)
 		r = cm_loop_init(&k->loop, err);
-	if (r == CM_OK && args->is_ahead)
-		r = cm_keeper_clone_ahead(k, args->has_own_network, err);
 	if (r == CM_OK)
 		r = receive_plan(k, &plan_fd, &args->skeleton_fd, err);
 	if (r < 0 || args->is_collect)
@@ -168,7 +179,7 @@ static int run(struct cm_keeper *k, struct arguments *args, struct cm_error *err
 
 /*
  * --cgroup-base=DIR: where systemd lets groups be made (from casemate-scope): the one fact that the
- * plan, made before it, cannot have. --ahead=own|host: fork init now, with that network. --collect:
+ * plan, made before it, cannot have. --collect:
  * make nothing, remove the control groups that the plan's session left when its keeper was killed.
  */
 static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc, char **argv,
@@ -179,10 +190,6 @@ static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc,
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], base, sizeof(base) - 1) == 0) {
 			k->cgroup.base = argv[i] + sizeof(base) - 1;
-		} else if (strcmp(argv[i], "--ahead=own") == 0) {
-			args->is_ahead = args->has_own_network = true;
-		} else if (strcmp(argv[i], "--ahead=host") == 0) {
-			args->is_ahead = true;
 		} else if (strcmp(argv[i], "--collect") == 0) {
 			args->is_collect = true;
 		} else {

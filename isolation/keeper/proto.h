@@ -29,8 +29,12 @@ enum cm_rec_type {
 	 */
 	CM_REC_PLAN = 15,
 	/*
-	 * starter -> keeper -> init, before the plan, and only to a keeper that was started ahead of
-	 * it: blob: the plan as far as it is known (flat form). What needs no more is made meanwhile;
+	 * starter -> keeper, first record if any of these: fork init now, into namespaces that every
+	 * plan has. body.ahead. Only for a temporary session whose init is not born into a v2 group.
+	 */
+	CM_REC_AHEAD = 13,
+	/*
+	 * starter -> keeper -> init, after AHEAD and before the plan: blob: the plan as far as it is known (flat form). What needs no more is made meanwhile;
 	 * the plan must begin with it.
 	 */
 	CM_REC_PREPARE = 14,
@@ -207,6 +211,11 @@ struct cm_rec_end {
 	uint64_t memory_peak_bytes;
 };
 
+struct cm_rec_ahead {
+	/* what the plan will say of it: 1 or 0 */
+	uint32_t has_own_network;
+};
+
 struct cm_rec_go {
 	/* CM_CG_* */
 	uint32_t tasks;
@@ -231,6 +240,7 @@ struct cm_rec {
 		struct cm_rec_end end;
 		struct cm_rec_slot slot;
 		struct cm_rec_go go;
+		struct cm_rec_ahead ahead;
 		uint8_t pad[112];
 	} body;
 };

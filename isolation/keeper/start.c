@@ -85,6 +85,8 @@ static int clone_init(struct cm_keeper *k, bool has_own_network, int cgroup_fd,
 
 int cm_keeper_clone_ahead(struct cm_keeper *k, bool has_own_network, struct cm_error *err)
 {
+	if (k->is_ahead)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "asked twice to begin");
 	k->is_ahead = true;
 	k->has_own_network = has_own_network;
 	return clone_init(k, has_own_network, -1, err);

@@ -24,19 +24,31 @@ void cm_jail_init(struct cm_jail *jail)
 	jail->skeleton.lock_fd = -1;
 }
 
+/* Of a temporary jail: end of file is what it ends by. */
+static void end_keeper(struct cm_jail *jail)
+{
+	cm_fd_close(&jail->sock);
+	if (jail->spawned > 0) {
+		while (waitpid(jail->spawned, &jail->wait_status, 0) < 0 && errno == EINTR)
+			;
+		jail->spawned = 0;
+	}
+}
+
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)
 {
-	const char *option = NULL;
 	int pair[2];
 	int r;
 
-	if (start->is_collect)
-		option = "--collect";
-	else if (start->is_ahead)
-		option = start->has_own_network ? "--ahead=own" : "--ahead=host";
+	if (jail->sock >= 0 && !start->scope_id && !start->is_collect) {
+		jail->is_temporary = start->is_temporary;
+		return CM_OK;
+	}
+	end_keeper(jail);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
-	r = cm_helper_spawn_keeper(pair[1], start->scope_id, option, &jail->spawned, err);
+	r = cm_helper_spawn_keeper(pair[1], start->scope_id, start->is_collect ? "--collect" : NULL,
+				   &jail->spawned, err);
 	(void)close(pair[1]);
 	if (r < 0) {
 		(void)close(pair[0]);
@@ -44,7 +56,7 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 	}
 	jail->sock = pair[0];
 	jail->is_temporary = start->is_temporary;
-	jail->is_ahead = start->is_ahead;
+	jail->is_ahead = false;
 	return CM_OK;
 }
 
@@ -60,6 +72,15 @@ static int went_away(int sys_errno, struct cm_error *err)
 static int sent(int r, struct cm_error *err)
 {
 	return r < 0 && r != -EPIPE && r != -ECONNRESET ? went_away(-r, err) : CM_OK;
+}
+
+int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_AHEAD };
+
+	rec.body.ahead.has_own_network = has_own_network;
+	jail->is_ahead = true;
+	return sent(cm_proto_send(jail->sock, &rec, NULL, NULL, 0), err);
 }
 
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
@@ -297,13 +318,7 @@ int cm_jail_stop(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err
 
 bool cm_jail_close(struct cm_jail *jail)
 {
-	/* end of file is what a temporary keeper ends by */
-	cm_fd_close(&jail->sock);
-	if (jail->spawned > 0) {
-		while (waitpid(jail->spawned, &jail->wait_status, 0) < 0 && errno == EINTR)
-			;
-		jail->spawned = 0;
-	}
+	end_keeper(jail);
 	cm_store_skeleton_close(&jail->skeleton);
 	return !WIFSIGNALED(jail->wait_status);
 }

@@ -38,24 +38,26 @@ struct cm_jail {
 
 void cm_jail_init(struct cm_jail *jail);
 
-/* Spawn a keeper, which waits for its plan. Returns at once. */
 struct cm_jail_start {
 	/* ends with its client */
 	bool is_temporary;
 	/* session id, when systemd must be asked for a control group (casemate-scope starts the
 	 * keeper then), else NULL */
 	const char *scope_id;
-	/*
-	 * The namespaces may be made while the plan is: only for a temporary session, not where
-	 * init is born into a v2 group, and has_own_network must be what the plan will say.
-	 */
-	bool is_ahead;
-	bool has_own_network;
 	/* make nothing: remove the control groups of this plan's session, whose keeper is dead */
 	bool is_collect;
 };
+/*
+ * Spawn a keeper, which waits for its plan. Returns at once. One that was spawned already and has got
+ * nothing yet is taken where it will do.
+ */
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
-/* To a keeper that was started ahead, once: the plan as far as it is known (flat form, checked). */
+/*
+ * The namespaces may be made while the plan is: only for a temporary session, and not where init is
+ * born into a v2 group; has_own_network must be what the plan will say.
+ */
+int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *err);
+/* After cm_jail_ahead, once: the plan as far as it is known (flat form, checked). */
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Send the plan (flat form, checked), and the lock of its skeleton. Commands may be sent at once, before the jail is up. */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);

@@ -121,17 +121,15 @@ static bool is_cgroup_v2(void)
 
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err)
 {
-	struct cm_jail_start start = {
-		.is_temporary = true,
-		.is_ahead = true,
-		.has_own_network = l->spec.network != CM_NETWORK_HOST,
-	};
+	const struct cm_jail_start start = { .is_temporary = true };
+	int r;
 
 	/* a lasting session may run already; a checkout's jail comes before its session's */
 	if (l->spec.session_id || l->spec.is_kept || l->spec.workspace_kind == CM_WORKSPACE_REPO ||
 	    is_cgroup_v2())
 		return CM_OK;
-	return cm_jail_spawn(&l->jail, &start, err);
+	r = cm_jail_spawn(&l->jail, &start, err);
+	return r < 0 ? r : cm_jail_ahead(&l->jail, l->spec.network != CM_NETWORK_HOST, err);
 }
 
 static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err)
@@ -146,7 +144,7 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
 	if (!l->is_temporary)
 		r = cm_store_session_save(&l->session, false, err);
-	if (r == CM_OK && l->jail.sock < 0)
+	if (r == CM_OK && !l->jail.is_ahead)
 		r = spawn(l, err);
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan->data, plan->len, err);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate run: from the command line and the configuration to a spec. */
+#include <string.h>
+
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/run.h"
@@ -17,12 +20,25 @@ static int refuse(struct cm_cli *cli, int argc, char **argv, const struct cm_err
 	return status;
 }
 
+/* Of a named session the jail may be there already. What a command has after its name counts, too:
+ * then only the time is lost that is saved otherwise. */
+static bool names_session(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (cm_text_has_prefix(argv[i], "--session"))
+			return true;
+	}
+	return false;
+}
+
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_spec spec;
 	int status;
 
+	if (!names_session(argc - 1, argv + 1))
+		cm_cli_run_begin();
 	if (cm_request_read(cli, argc - 1, argv + 1, &spec, NULL, &err) != CM_OK)
 		return refuse(cli, argc - 1, argv + 1, &err);
 	if (spec.argv.n > 0) {

@@ -436,6 +436,20 @@ static int deliver(struct run *run)
 	return status;
 }
 
+/* A keeper that waits for what the command line will say. */
+static struct cm_jail begun;
+static bool has_begun;
+
+/* It has nothing to do before it gets something, and ends when that is nothing. When it cannot be
+ * started, whoever needs one is told. */
+void cm_cli_run_begin(void)
+{
+	const struct cm_jail_start start = { .is_temporary = true };
+
+	cm_jail_init(&begun);
+	has_begun = cm_jail_spawn(&begun, &start, NULL) == CM_OK;
+}
+
 static void begin(struct run *run, const struct cm_spec *spec, struct cm_cli *cli)
 {
 	memset(run, 0, sizeof(*run));
@@ -443,6 +457,9 @@ static void begin(struct run *run, const struct cm_spec *spec, struct cm_cli *cl
 	run->spec = spec;
 	run->result.phase = "start";
 	cm_local_init(&run->local);
+	if (has_begun)
+		run->local.jail = begun;
+	has_begun = false;
 	run->relay.in_fd = run->relay.out_fd = run->relay.err_fd = run->relay.pty_fd = -1;
 	run->relay.far[0] = run->relay.far[1] = run->relay.far[2] = -1;
 }
@@ -457,6 +474,7 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 	run.result.exit_code = cm_cli_fail(cli, err);
 	if (check_target(&run, &target_err) < 0)
 		cm_cli_print_error(cli, &target_err);
+	cm_local_close(&run.local);
 	return deliver(&run);
 }
 

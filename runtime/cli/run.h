@@ -7,6 +7,13 @@
 #include "runtime/spec/spec.h"
 
 /*
+ * Before the command line and the configuration are read, which takes as long as a keeper takes to
+ * begin: start one, for a run of a session that is likely to need it. Once a process; then one of the
+ * two below is called, which takes it or ends it.
+ */
+void cm_cli_run_begin(void);
+
+/*
  * Runs spec->argv (never empty) and returns the exit status: the command's own, 124 on timeout,
  * cli->failure_exit when Casemate failed. Prints its own errors.
  *

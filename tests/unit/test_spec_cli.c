@@ -31,6 +31,10 @@ STAND_IN(stop)
 STAND_IN(rm)
 STAND_IN(doctor)
 
+void cm_cli_run_begin(void)
+{
+}
+
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	printf("run %s memory %llu ro %d q%d v%d x%d", spec->argv.v[spec->argv.n - 1],
