@@ -113,10 +113,9 @@ static int open_directory(const char *target)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What cannot be written at the end is better known before the command has run. */
-static int check_file(const char *target, struct cm_error *err)
+static int open_file(const char *text, struct cm_result_target *ret, struct cm_error *err)
 {
-	CM_AUTO_FD int dir_fd = open_directory(target);
+	CM_AUTO_FD int dir_fd = open_directory(text);
 	struct stat st;
 	int error = 0;
 
@@ -124,22 +123,26 @@ static int check_file(const char *target, struct cm_error *err)
 		error = -dir_fd;
 	else if (faccessat(dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		error = errno;
-	else if (stat(target, &st) == 0 && S_ISDIR(st.st_mode))
+	else if (stat(text, &st) == 0 && S_ISDIR(st.st_mode))
 		error = EISDIR;
-	if (error == 0)
+	if (error == 0) {
+		ret->fd = cm_fd_take(&dir_fd);
+		ret->is_file = true;
 		return CM_OK;
-	cm_error_set(err, CM_E_INVALID, error, "cannot write the result to '%s'", target);
+	}
+	cm_error_set(err, CM_E_INVALID, error, "cannot write the result to '%s'", text);
 	cm_error_hint(err, "--result wants a file in a directory that you can write, or fd:N");
 	return CM_E_INVALID;
 }
 
-int cm_result_check_target(const char *target, struct cm_error *err)
+int cm_result_open(const char *text, struct cm_result_target *ret, struct cm_error *err)
 {
-	int fd = target_fd(target, err);
+	int fd = target_fd(text, err);
 	int flags;
 
+	*ret = (struct cm_result_target){ .text = text, .fd = -1 };
 	if (fd == -1)
-		return check_file(target, err);
+		return open_file(text, ret, err);
 	if (fd < 0)
 		return CM_E_INVALID;
 	flags = fcntl(fd, F_GETFL);
@@ -152,27 +155,26 @@ int cm_result_check_target(const char *target, struct cm_error *err)
 	}
 	/* ours to write at the end; not the keeper's */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	ret->fd = fd;
 	return CM_OK;
 }
 
-int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_error *err)
+int cm_result_deliver(const struct cm_result_target *target, const struct cm_buf *text,
+		      struct cm_error *err)
 {
-	int fd = target_fd(target, err);
-	const char *slash = strrchr(target, '/');
-	int r;
+	const char *slash = strrchr(target->text, '/');
+	const char *name = slash ? slash + 1 : target->text;
+	int r = target->is_file
+			? cm_replace_file_at(target->fd, name, text->data, text->len, 0644, false)
+			: cm_write_all(target->fd, text->data, text->len);
 
-	if (fd >= 0) {
-		r = cm_write_all(fd, text->data, text->len);
-	} else if (fd == -1) {
-		CM_AUTO_FD int dir_fd = open_directory(target);
-
-		r = dir_fd < 0 ? dir_fd
-			       : cm_replace_file_at(dir_fd, slash ? slash + 1 : target, text->data,
-						    text->len, 0644, false);
-	} else {
-		r = -EINVAL;
-	}
 	if (r == 0)
 		return CM_OK;
-	return cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target);
+	return cm_error_set(err, CM_E_SYS, -r, "cannot write the result to '%s'", target->text);
+}
+
+void cm_result_close(struct cm_result_target *target)
+{
+	if (target->is_file)
+		cm_fd_close(&target->fd);
 }

@@ -44,9 +44,20 @@ const char *cm_result_end_name(const struct cm_result *result);
 void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
 		     struct cm_buf *out);
 /*
- * Where --result points to: "fd:N" is checked at once, a file is written atomically at the end.
+ * Where --result points to: "fd:N", or a file, which is written atomically at the end into the
+ * directory that was there when it was opened: what the command makes of its path is not looked at.
  */
-int cm_result_check_target(const char *target, struct cm_error *err);
-int cm_result_deliver(const char *target, const struct cm_buf *text, struct cm_error *err);
+struct cm_result_target {
+	/* as it was given; borrowed */
+	const char *text;
+	/* fd:N is the caller's, a directory is owned */
+	int fd;
+	bool is_file;
+};
+/* What cannot be written at the end is better known before the command has run. */
+int cm_result_open(const char *text, struct cm_result_target *ret, struct cm_error *err);
+int cm_result_deliver(const struct cm_result_target *target, const struct cm_buf *text,
+		      struct cm_error *err);
+void cm_result_close(struct cm_result_target *target);
 
 #endif

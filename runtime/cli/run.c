@@ -33,6 +33,7 @@ struct run {
 	int64_t start_us;
 	/* --result was given and can be written to */
 	bool has_target;
+	struct cm_result_target target;
 	/* cm_relay_watch_end's; 0: none yet */
 	int end_fd;
 };
@@ -372,7 +373,7 @@ static int run_command(struct run *run, struct cm_error *err)
 
 static int check_target(struct run *run, struct cm_error *err)
 {
-	int r = run->spec->result ? cm_result_check_target(run->spec->result, err) : CM_OK;
+	int r = run->spec->result ? cm_result_open(run->spec->result, &run->target, err) : CM_OK;
 
 	run->has_target = run->spec->result && r == CM_OK;
 	return r;
@@ -426,12 +427,13 @@ static int deliver(struct run *run)
 	}
 	if (run->has_target) {
 		cm_result_write(&run->result, NULL, &text);
-		if (cm_result_deliver(spec->result, &text, &err) < 0) {
+		if (cm_result_deliver(&run->target, &text, &err) < 0) {
 			if (run->result.has_end)
 				cm_error_hint(&err, "the command has run; its exit status is not "
 						    "this one");
 			status = cm_cli_fail(run->cli, &err);
 		}
+		cm_result_close(&run->target);
 	}
 	return status;
 }

@@ -64,6 +64,8 @@ case_highbits() {
 		fchmodat: refused EPERM
 		openat: refused EPERM
 		mknodat: refused EPERM
+		lease: refused EACCES
+		lease high: refused EACCES
 		prlimit64: refused EPERM
 		personality: refused EPERM
 		clone user: refused EPERM

@@ -56,6 +56,17 @@ static void modes(void)
 	(void)close(fd);
 }
 
+static void leases(void)
+{
+	static const char name[] = "leased";
+	int fd = open(name, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+
+	probe_result("lease", syscall(SYS_fcntl, fd, F_SETLEASE, F_RDLCK));
+	probe_result("lease high", syscall(SYS_fcntl, fd, HIGH | F_SETLEASE, F_RDLCK));
+	(void)unlink(name);
+	(void)close(fd);
+}
+
 static void processes(void)
 {
 	unsigned long long limit[2] = { 1 << 20, 1 << 20 };
@@ -99,6 +110,7 @@ int main(void)
 	sockets();
 	terminal();
 	modes();
+	leases();
 	processes();
 #if defined(__x86_64__)
 	probe_child("i386", i386_getpid);

@@ -74,6 +74,12 @@ run run --result "$work/w/no/such" -- touch ran
 refused "cannot write the result to*" '*' 'a directory that is not there'
 [ ! -e "$work/w/ran" ]
 ok 'and the command is not run in vain'
+mkdir "$work/w/out" "$work/elsewhere" && echo theirs >"$work/elsewhere/result" && give "$work/w/out" "$work/elsewhere"
+run run --result "$work/w/out/result" -- sh -c "mv out old && ln -s '$work/elsewhere' out"
+expect_status 0 'control: the command puts a link where the directory was'
+is "$(cat "$work/elsewhere/result")" theirs 'the result does not go where that leads'
+is "$(json exitCode "$work/w/old/result")" 0 'but into the directory that was meant'
+rm -rf "$work/w/out" "$work/w/old" "$work/elsewhere"
 finish
 
 begin 'a wrong command line'
