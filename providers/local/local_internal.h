@@ -40,9 +40,10 @@ int cm_local_adopt(struct cm_local *l, struct cm_error *err);
 
 /*
  * skeleton.c: take what is left of the skeleton out of the plan, find or make it on this host, and
- * name it in the plan; l->jail holds it then.
+ * name it in the plan; l->jail holds it then. may_make is asked with data before one is made.
  */
 int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_skeleton *skeleton,
+		      int (*may_make)(void *data, struct cm_error *err), void *data,
 		      struct cm_error *err);
 
 /* plan.c */

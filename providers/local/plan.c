@@ -165,6 +165,7 @@ static int print_plan(struct cm_local *l, struct cm_plan_builder *b, struct cm_e
 
 /* What a plan is made with; too large for the stack. */
 struct workshop {
+	struct cm_local *l;
 	struct facts facts;
 	struct cm_plan_request req;
 	struct cm_plan_builder builder;
@@ -205,6 +206,14 @@ static int announce(struct cm_local *l, struct workshop *w, struct cm_buf *out,
 	return r;
 }
 
+/* A file system for what is refused would stay, and take the place of one that is used. */
+static int may_make(void *data, struct cm_error *err)
+{
+	struct workshop *w = data;
+
+	return check_refusals(w->l, &w->facts, err);
+}
+
 static int finish(struct cm_local *l, struct workshop *w, const struct cm_local_plan *extra,
 		  bool is_temporary, struct cm_buf *out, struct cm_error *err)
 {
@@ -214,7 +223,7 @@ static int finish(struct cm_local *l, struct workshop *w, const struct cm_local_
 	if (!is_temporary)
 		r = print_plan(l, &w->builder, err);
 	if (r == CM_OK)
-		r = cm_local_skeleton(l, &w->builder, &w->skeleton, err);
+		r = cm_local_skeleton(l, &w->builder, &w->skeleton, may_make, w, err);
 	if (r == CM_OK)
 		r = cm_plan_builder_finish(&w->builder, out, err);
 	if (r == CM_OK && extra && extra->ready)
@@ -293,6 +302,7 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 
 	if (!w)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the plan");
+	w->l = l;
 	w->facts = (struct facts){ 0 };
 	w->home = w->tmp = NULL;
 	cm_plan_builder_init(&w->builder);

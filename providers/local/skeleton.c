@@ -26,6 +26,8 @@ struct making {
 	const struct cm_skeleton *skeleton;
 	int root_fd;
 	struct cm_error *err;
+	int (*may_make)(void *data, struct cm_error *err);
+	void *data;
 };
 
 static int fail(const struct making *m, const char *what, const char *path)
@@ -188,7 +190,9 @@ static int fill(int dir_fd, void *data, struct cm_error *err)
 	int r;
 
 	m->err = err;
-	r = make_empties(m, dir_fd);
+	r = m->may_make(m->data, err);
+	if (r == CM_OK)
+		r = make_empties(m, dir_fd);
 	if (r == CM_OK)
 		r = make_dir(m, dir_fd, CM_SKELETON_ROOT, 0755, "/");
 	if (r < 0)
@@ -203,10 +207,11 @@ static int fill(int dir_fd, void *data, struct cm_error *err)
 }
 
 int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_skeleton *skeleton,
+		      int (*may_make)(void *data, struct cm_error *err), void *data,
 		      struct cm_error *err)
 {
 	struct cm_store_skeleton *found = &l->jail.skeleton;
-	struct making m = { .b = b, .skeleton = skeleton };
+	struct making m = { .b = b, .skeleton = skeleton, .may_make = may_make, .data = data };
 	CM_AUTO_BUF struct cm_buf key = { 0 };
 	int r = cm_skeleton_take(b, skeleton, err);
 

@@ -50,6 +50,14 @@ in_use() {
 # What may be seen of a run that waits for it in its workspace.
 wait_for='while [ ! -e go ]; do sleep 0.05; done'
 
+begin_with_none 'what is refused'
+run run --workspace /etc -- true
+refused "refusing to use '/etc'*" '*' 'a workspace'
+run run -v /etc:/mnt/x -- true
+refused "refusing to use '/etc'*" '*' 'a volume'
+is "$(ls -A "$(skeletons)" 2>/dev/null)" '' 'makes none'
+finish
+
 begin_with_none 'who shares'
 mkdir "$work/other" && give "$work/other"
 run run -- true
