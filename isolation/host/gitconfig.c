@@ -63,6 +63,7 @@ static void skip_line(struct reader *r)
 		r->at++;
 }
 
+/* False: no room. */
 static bool put(char *buf, size_t size, size_t *len, char c)
 {
 	if (*len + 1 >= size)
@@ -72,30 +73,33 @@ static bool put(char *buf, size_t size, size_t *len, char c)
 	return true;
 }
 
+static void put_value(struct reader *r, size_t *len, char c)
+{
+	r->item.is_cut = !put(r->item.value, sizeof(r->item.value), len, c) || r->item.is_cut;
+}
+
 static bool read_name(struct reader *r, char *buf, size_t size)
 {
 	size_t len = 0;
 
 	buf[0] = '\0';
-	while (!is_at_end(r) && is_name(*r->at)) {
-		if (!put(buf, size, &len, lower(*r->at)))
-			return false;
-		r->at++;
-	}
+	for (; !is_at_end(r) && is_name(*r->at); r->at++)
+		(void)put(buf, size, &len, lower(*r->at));
 	return len > 0;
 }
 
-/* The quoted part of [section "subsection"]. */
+/* The quoted part of [section "subsection"], after what a dot in the section began. */
 static bool read_subsection(struct reader *r)
 {
-	size_t len = 0;
+	size_t len = strlen(r->item.subsection);
 
+	if (len > 0)
+		(void)put(r->item.subsection, sizeof(r->item.subsection), &len, '.');
 	r->at++;
 	while (!is_at_end(r) && *r->at != '"' && *r->at != '\n') {
 		if (*r->at == '\\' && r->at + 1 < r->end && r->at[1] != '\n')
 			r->at++;
-		if (!put(r->item.subsection, sizeof(r->item.subsection), &len, *r->at))
-			return false;
+		(void)put(r->item.subsection, sizeof(r->item.subsection), &len, *r->at);
 		r->at++;
 	}
 	if (peek(r) != '"')
@@ -104,12 +108,24 @@ static bool read_subsection(struct reader *r)
 	return true;
 }
 
+/* git's old form, [section.subsection], is the same variable's name to it. */
+static void split_section(struct cm_gitconfig_item *item)
+{
+	char *dot = strchr(item->section, '.');
+
+	item->subsection[0] = '\0';
+	if (!dot)
+		return;
+	(void)snprintf(item->subsection, sizeof(item->subsection), "%s", dot + 1);
+	*dot = '\0';
+}
+
 static bool read_section(struct reader *r)
 {
 	r->at++;
-	r->item.subsection[0] = '\0';
 	if (!read_name(r, r->item.section, sizeof(r->item.section)))
 		return false;
+	split_section(&r->item);
 	skip_blanks(r);
 	if (peek(r) == '"' && !read_subsection(r))
 		return false;
@@ -150,7 +166,9 @@ static bool read_escape(struct reader *r, size_t *len)
 	if (c < 0)
 		return false;
 	r->at++;
-	return c == '\0' || put(r->item.value, sizeof(r->item.value), len, (char)c);
+	if (c != '\0')
+		put_value(r, len, (char)c);
+	return true;
 }
 
 static bool read_value(struct reader *r)
@@ -161,6 +179,7 @@ static bool read_value(struct reader *r)
 	bool is_quoted = false;
 
 	r->item.value[0] = '\0';
+	r->item.is_cut = false;
 	skip_blanks(r);
 	while (peek(r) != '\n') {
 		char c = *r->at;
@@ -179,8 +198,9 @@ static bool read_value(struct reader *r)
 			kept = len;
 			continue;
 		}
-		if (c == '\0' || !put(r->item.value, sizeof(r->item.value), &len, c))
+		if (c == '\0')
 			return false;
+		put_value(r, &len, c);
 		if (is_quoted || !is_blank(c))
 			kept = len;
 	}
@@ -199,32 +219,49 @@ static bool read_variable(struct reader *r)
 	}
 	/* a name alone means true */
 	(void)snprintf(r->item.value, sizeof(r->item.value), "true");
+	r->item.is_cut = false;
 	return peek(r) == '\n' || peek(r) == '#' || peek(r) == ';';
+}
+
+static int parse(struct reader *r, bool wants_cut, cm_gitconfig_fn fn, void *data)
+{
+	int result;
+
+	/* as git, past a byte order mark */
+	if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0)
+		r->at += 3;
+	while (!is_at_end(r)) {
+		skip_blanks(r);
+		if (peek(r) == '[') {
+			/* a variable may follow on the same line */
+			r->is_in_section = read_section(r);
+			if (r->is_in_section)
+				continue;
+		} else if (peek(r) != '\n' && peek(r) != '#' && peek(r) != ';' &&
+			   read_variable(r)) {
+			result = r->item.is_cut && !wants_cut ? 0 : fn(&r->item, data);
+			if (result != 0)
+				return result;
+		}
+		skip_line(r);
+		if (!is_at_end(r))
+			r->at++;
+	}
+	return 0;
 }
 
 int cm_gitconfig_parse(const char *text, size_t len, cm_gitconfig_fn fn, void *data)
 {
 	struct reader r = { .at = text, .end = text + len };
-	int result;
 
-	while (!is_at_end(&r)) {
-		skip_blanks(&r);
-		if (peek(&r) == '[') {
-			/* a variable may follow on the same line */
-			r.is_in_section = read_section(&r);
-			if (r.is_in_section)
-				continue;
-		} else if (peek(&r) != '\n' && peek(&r) != '#' && peek(&r) != ';' &&
-			   read_variable(&r)) {
-			result = fn(&r.item, data);
-			if (result != 0)
-				return result;
-		}
-		skip_line(&r);
-		if (!is_at_end(&r))
-			r.at++;
-	}
-	return 0;
+	return parse(&r, false, fn, data);
+}
+
+int cm_gitconfig_parse_all(const char *text, size_t len, cm_gitconfig_fn fn, void *data)
+{
+	struct reader r = { .at = text, .end = text + len };
+
+	return parse(&r, true, fn, data);
 }
 
 static const struct {

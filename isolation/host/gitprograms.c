@@ -65,7 +65,12 @@ static const struct {
 	{ "sendemail", "sendmailcmd", KIND_COMMAND, '\0' },
 	{ "sendemail", "tocmd", KIND_COMMAND, '\0' },
 	{ "sendemail", "cccmd", KIND_COMMAND, '\0' },
+	{ "sendemail", "headercmd", KIND_COMMAND, '\0' },
+	{ "imap", "tunnel", KIND_COMMAND, '\0' },
+	{ "instaweb", "httpd", KIND_COMMAND, '\0' },
 	{ "lfs", "path", KIND_COMMAND, '\0' },
+	{ "lfs", "clean", KIND_COMMAND, '\0' },
+	{ "lfs", "smudge", KIND_COMMAND, '\0' },
 	{ "alias", NULL, KIND_ASKED, '!' },
 	{ "guitool", "cmd", KIND_ASKED, '\0' },
 	{ "mergetool", "cmd", KIND_ASKED, '\0' },
@@ -224,22 +229,34 @@ static int read_command(const char *value, enum kind kind, cm_gitprograms_fn fn,
 	return split(&s, value);
 }
 
+/* The index in programs; their number: not one. */
+static size_t find(const struct cm_gitconfig_item *item)
+{
+	size_t i = 0;
+
+	for (; i < CM_ARRAY_SIZE(programs); i++) {
+		if (strcmp(programs[i].section, item->section) == 0 &&
+		    (!programs[i].key || strcmp(programs[i].key, item->key) == 0))
+			break;
+	}
+	return i;
+}
+
+bool cm_gitprograms_has(const struct cm_gitconfig_item *item)
+{
+	return find(item) < CM_ARRAY_SIZE(programs);
+}
+
 int cm_gitprograms_read(const struct cm_gitconfig_item *item, cm_gitprograms_fn fn, void *data)
 {
 	const char *value = item->value;
+	size_t i = find(item);
 
-	if (value[0] == '\0')
+	if (i == CM_ARRAY_SIZE(programs) || value[0] == '\0')
 		return 0;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(programs); i++) {
-		if (strcmp(programs[i].section, item->section) != 0 ||
-		    (programs[i].key && strcmp(programs[i].key, item->key) != 0))
-			continue;
-		if (programs[i].mark != '\0' && value[0] != programs[i].mark)
-			return 0;
-		if (programs[i].kind == KIND_DIR)
-			return fn(value, CM_GITPATH_DIR | CM_GITPATH_EXPECTED | CM_GITPATH_TOLD,
-				  data);
-		return read_command(value + (value[0] == '!'), programs[i].kind, fn, data);
-	}
-	return 0;
+	if (programs[i].mark != '\0' && value[0] != programs[i].mark)
+		return 0;
+	if (programs[i].kind == KIND_DIR)
+		return fn(value, CM_GITPATH_DIR | CM_GITPATH_EXPECTED | CM_GITPATH_TOLD, data);
+	return read_command(value + (value[0] == '!'), programs[i].kind, fn, data);
 }

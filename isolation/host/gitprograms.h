@@ -12,6 +12,9 @@
 /* part of what git does by itself: should it not be protected, the user wants to know */
 #define CM_GITPATH_TOLD (1U << 2)
 
+/* Does the variable name a program, whatever its value? */
+bool cm_gitprograms_has(const struct cm_gitconfig_item *item);
+
 /* path: absolute, "~...", or relative to the top of the work tree; never "". As for items. */
 typedef int (*cm_gitprograms_fn)(const char *path, unsigned int flags, void *data);
 

@@ -116,8 +116,8 @@ static int take_worktree(const struct cm_gitconfig_item *item, void *data)
 	char *path = data;
 
 	if (strcmp(item->section, "core") == 0 && item->subsection[0] == '\0' &&
-	    strcmp(item->key, "worktree") == 0)
-		(void)snprintf(path, PATH_MAX, "%s", item->value);
+	    strcmp(item->key, "worktree") == 0 && strlen(item->value) < PATH_MAX)
+		(void)memcpy(path, item->value, strlen(item->value) + 1);
 	return 0;
 }
 

@@ -24,7 +24,8 @@ static void require(bool condition)
 static int check_program(const char *path, unsigned int flags, void *data)
 {
 	(void)data;
-	require(path[0] != '\0' && strlen(path) < 1024);
+	require(path[0] != '\0' &&
+		strlen(path) < sizeof(((struct cm_gitconfig_item *)NULL)->value));
 	require((flags & ~(CM_GITPATH_DIR | CM_GITPATH_EXPECTED | CM_GITPATH_TOLD)) == 0);
 	return 0;
 }
@@ -99,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (data[0] % 4) {
 	case 0:
 		/* length-delimited: a NUL is content */
-		(void)cm_gitconfig_parse(text, size - 1, check_item, NULL);
+		(void)cm_gitconfig_parse_all(text, size - 1, check_item, NULL);
 		break;
 	case 1:
 		check_gitfile(text);

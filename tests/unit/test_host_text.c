@@ -200,11 +200,20 @@ static void test_gitconfig(void **state)
 			"a||k=  q # \" \\ \n tail\n");
 	check_gitconfig("[a]\nk = one \\\n two\r\nl = 2\r\n", "a||k=one  two\na||l=2\n");
 	/* git's old form */
-	check_gitconfig("[branch.main]\nremote = origin\n", "branch.main||remote=origin\n");
+	check_gitconfig("[branch.main]\nremote = origin\n", "branch|main|remote=origin\n");
+	check_gitconfig("[a.b.C \"D\"]\nk\n", "a|b.c.D|k=true\n");
+	check_gitconfig("\xef\xbb\xbf[a]\nk\n", "a||k=true\n");
+	check_gitconfig("\xef\xbb[a]\nk\n", "");
 	/* what git refuses is passed over, and what follows is read */
 	check_gitconfig("k = 1\n[a\nb = 2\n[b]\nc = \"open\nd = \\x\ne = 3", "b||e=3\n");
 	check_gitconfig("[a \"x]\nk = 1\n[b]\nl = 2\n", "b||l=2\n");
 	check_gitconfig("[include]\npath = ~/other\n", "include||path=~/other\n");
+}
+
+static int take_cut(const struct cm_gitconfig_item *item, void *data)
+{
+	*(bool *)data = *(bool *)data || (item->is_cut && strcmp(item->key, "long") == 0);
+	return 0;
 }
 
 static int stop(const struct cm_gitconfig_item *item, void *data)
@@ -270,6 +279,11 @@ static void test_gitprograms(void **state)
 		  "refs/heads/m\n[core]\nbare = false\nworktree = ../x\n",
 		  "" },
 		{ "[core]\nhooksPath =\neditor = \npager = ' \n", NULL },
+		{ "[imap]\ntunnel = i/t\n", "i/t DE" },
+		{ "[sendemail]\nheaderCmd = s/h\n", "s/h DE" },
+		{ "[instaweb]\nhttpd = i/w -f\n", "i/w -f | i/w DE" },
+		{ "[lfs \"extension.x\"]\nclean = l/c\nsmudge = l/s\n", "l/c DE | l/s DE" },
+		{ "[filter.q]\nclean = f/q\n", "f/q DE" },
 	};
 
 	(void)state;
@@ -287,16 +301,27 @@ static void test_gitprograms(void **state)
 static void test_gitconfig_bounds(void **state)
 {
 	static const char cut[] = "[a \"b\\\"\"]\nk = \"v\\\0\\\n\"";
-	static char text[8192];
+	static char text[10240];
+	static char name[1100];
 	struct seen seen = { "" };
 	int calls = 0;
+	bool is_cut = false;
 
 	(void)state;
 	(void)snprintf(text, sizeof(text), "[a]\nlong = ");
-	memset(text + strlen(text), 'x', 2000);
-	(void)snprintf(text + 11 + 2000, sizeof(text) - 2011, "\nshort = 1\n");
+	memset(text + strlen(text), 'x', 9000);
+	(void)snprintf(text + 11 + 9000, sizeof(text) - 9011, "\nshort = 1\n");
 	assert_int_equal(cm_gitconfig_parse(text, strlen(text), collect, &seen), 0);
 	assert_string_equal(seen.text, "a||short=1\n");
+	(void)cm_gitconfig_parse_all(text, strlen(text), take_cut, &is_cut);
+	assert_true(is_cut);
+	/* what stands below a long name is read */
+	memset(name, 'n', sizeof(name) - 1);
+	(void)snprintf(text, sizeof(text), "[a \"%s\"]\nk = 1\n[b.%s]\nk = 2\n", name, name);
+	seen.text[0] = '\0';
+	assert_int_equal(cm_gitconfig_parse(text, strlen(text), collect, &seen), 0);
+	assert_non_null(strstr(seen.text, "a|nnn"));
+	assert_non_null(strstr(seen.text, "|k=1\nb|nnn"));
 	assert_int_equal(cm_gitconfig_parse("[a]\nx\ny\n", 8, stop, &calls), 42);
 	assert_int_equal(calls, 1);
 	/* a NUL in the middle, and a text that ends anywhere */
