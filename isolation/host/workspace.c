@@ -247,22 +247,6 @@ static int find(const struct cm_spec *spec, const char *dir, const char *cwd,
 	return CM_OK;
 }
 
-/* Half a protection is none: with more than can be pinned the caller has to decide. */
-static int read_pins(struct cm_workspace_facts *facts, struct cm_error *err)
-{
-	int r = cm_workspace_pins_read(facts);
-
-	if (r != CM_E_LIMIT)
-		return r < 0 ? cm_facts_nomem(err) : CM_OK;
-	cm_error_set(err, CM_E_LIMIT, 0,
-		     "'%s' has more submodules, or git's configuration names more programs in it, "
-		     "than can be protected",
-		     facts->path);
-	cm_error_hint(err, "--git rw goes on without: then what the command writes into them may "
-			   "run on this host at the next git command");
-	return CM_E_LIMIT;
-}
-
 int cm_workspace_facts_read(const struct cm_spec *spec, const char *dir, const char *cwd,
 			    struct cm_workspace_facts *ret, struct cm_error *err)
 {
@@ -275,8 +259,9 @@ int cm_workspace_facts_read(const struct cm_spec *spec, const char *dir, const c
 		if (r == CM_OK &&
 		    (set_cwd(&facts, spec->workdir, cwd) < 0 || cm_workspace_git_read(&facts) < 0))
 			r = cm_facts_nomem(err);
-		if (r == CM_OK && spec->git != CM_GIT_RW)
-			r = read_pins(&facts, err);
+		/* what cannot be written needs no protection, and cannot stop a start */
+		if (r == CM_OK && spec->git != CM_GIT_RW && !facts.is_read_only)
+			r = cm_workspace_pins_read(&facts, err);
 	}
 	if (r < 0) {
 		cm_workspace_facts_clear(&facts);

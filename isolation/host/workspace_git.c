@@ -20,7 +20,6 @@
 #include "runtime/base/path.h"
 
 #define MAX_GITFILE 8192
-#define MAX_SUBMODULES 64
 
 bool cm_gitfile_parse(const char *text, const char *prefix, char *buf, size_t size)
 {
@@ -180,35 +179,6 @@ static int read_link(struct cm_workspace_facts *facts, int fd)
 		facts->path);
 }
 
-static int take_submodule(const struct cm_gitconfig_item *item, void *data)
-{
-	struct cm_workspace_facts *facts = data;
-	const char *path = item->value;
-
-	if (strcmp(item->section, "submodule") != 0 || strcmp(item->key, "path") != 0)
-		return 0;
-	if (facts->submodules.n >= MAX_SUBMODULES || path[0] == '/' || path[0] == '\0' ||
-	    strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/.."))
-		return 0;
-	for (const char *p = path; *p; p++) {
-		if ((unsigned char)*p < ' ')
-			return 0;
-	}
-	return cm_strv_addf(&facts->submodules, "%s/%s", facts->path, path) < 0 ? CM_E_NOMEM : 0;
-}
-
-static int read_submodules(struct cm_workspace_facts *facts, int fd)
-{
-	CM_AUTO_FREE char *text = NULL;
-	struct stat st;
-
-	if (fstatat(fd, ".gitmodules", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return CM_OK;
-	if (cm_read_text_at(fd, ".gitmodules", CM_GITCONFIG_MAX_BYTES, &text) < 0)
-		return CM_OK;
-	return cm_gitconfig_parse(text, strlen(text), take_submodule, facts);
-}
-
 int cm_workspace_git_read(struct cm_workspace_facts *facts)
 {
 	CM_AUTO_FREE char *path = NULL;
@@ -238,5 +208,5 @@ int cm_workspace_git_read(struct cm_workspace_facts *facts)
 				    "protected",
 				    facts->path);
 	}
-	return read_submodules(facts, fd);
+	return CM_OK;
 }

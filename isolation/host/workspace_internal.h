@@ -7,11 +7,11 @@
 
 #include "isolation/host/facts.h"
 
-/* The git directories of facts->path, and its submodules. Nothing is run, nothing is believed
+/* The git directories of facts->path. Nothing is run, nothing is believed
  * that the other side does not confirm. */
 int cm_workspace_git_read(struct cm_workspace_facts *facts);
-/* What else of the tree the host's git believes, after the former. 0 or CM_E_NOMEM. */
-int cm_workspace_pins_read(struct cm_workspace_facts *facts);
+/* What else of the tree the host's git believes, after the former. */
+int cm_workspace_pins_read(struct cm_workspace_facts *facts, struct cm_error *err);
 /*
  * The path in the text of a gitfile ("gitdir: PATH"), or of a file that holds a path alone
  * (prefix ""). False when it is not one line with a path. Pure; any input.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -445,7 +446,41 @@ static void test_programs(void **state)
 	spec.git = CM_GIT_PINNED;
 }
 
-/* However they include each other: the work is bounded, and what was left out is said. */
+static void append_text(const char *name, const char *text)
+{
+	int fd = open(at(name), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(cm_write_all(fd, text, strlen(text)), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+__attribute__((format(printf, 2, 3))) static void append(const char *name, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	assert_true(vsnprintf(text, sizeof(text), fmt, ap) < (int)sizeof(text));
+	va_end(ap);
+	append_text(name, text);
+}
+
+static void check_refused(const char *name, const char *why)
+{
+	struct cm_workspace_facts ws;
+	struct cm_error err = CM_ERROR_INIT;
+
+	if (cm_workspace_facts_read(&spec, NULL, at(name), &ws, &err) == CM_OK) {
+		cm_workspace_facts_clear(&ws);
+		fail_msg("not refused: %s", why);
+	}
+	if (!strstr(err.msg, why))
+		fail_msg("'%s' and not '%s'", err.msg, why);
+	assert_non_null(strstr(err.hint, "--git rw"));
+}
+
+/* However they include each other, the work is bounded. */
 static void test_many_includes(void **state)
 {
 	struct cm_workspace_facts ws;
@@ -466,10 +501,235 @@ static void test_many_includes(void **state)
 		file(name, text);
 	}
 	file("app/.git/config", "[include]\n\tpath = c0\n[core]\n\teditor = ./tool\n");
+	/* as git, which dies of it */
+	check_refused("app", "included too deep");
+	/* each of them once, however many there are */
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(name, sizeof(name), "app/.git/c%d", i);
+		file(name, "[include]\n\tpath = c0\n\tpath = config\n");
+	}
 	read_workspace(NULL, at("app"), &ws);
 	assert_true(has_node(&ws.pins, at("app/tool")));
-	assert_true(has_note(&ws, "is not looked at"));
 	cm_workspace_facts_clear(&ws);
+	/* and not without end */
+	for (int i = 0; i < 1100; i++)
+		append("app/.git/config", "[include]\n\tpath = absent%d\n", i);
+	check_refused("app", "more submodules");
+}
+
+/* git includes ten deep. */
+static void test_deep_includes(void **state)
+{
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/.git");
+	file("app/tool", "");
+	file("app/.git/config", "[include]\n\tpath = c1\n");
+	for (int i = 1; i < 10; i++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "app/.git/c%d", i);
+		append(name, "[include]\n\tpath = c%d\n", i + 1);
+	}
+	file("app/.git/c10", "[core]\n\teditor = ./tool\n");
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/tool")));
+	cm_workspace_facts_clear(&ws);
+}
+
+/* What is there, but cannot be read, stops the start: another time git may well read it. */
+static void test_unreadable(void **state)
+{
+	static const char *const names[] = { "app/.gitmodules", "app/.git/config",
+					     "app/.git/included", "app/lib/.git" };
+	static char large[300UL * 1024];
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/.git");
+	dir("app/lib");
+	memset(large, '\n', sizeof(large) - 1);
+	assert_true(signal(SIGIO, SIG_IGN) != SIG_ERR);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
+		int fd;
+
+		file("app/.gitmodules", "[submodule \"lib\"]\n\tpath = lib\n");
+		file("app/.git/config", "[include]\n\tpath = included\n");
+		file("app/.git/included", "");
+		file("app/lib/.git", "gitdir: ../.git/modules/lib\n");
+		read_workspace(NULL, at("app"), &ws);
+		cm_workspace_facts_clear(&ws);
+		fd = open(at(names[i]), O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+		check_refused("app", strrchr(at(names[i]), '/'));
+		assert_int_equal(fcntl(fd, F_SETLEASE, F_UNLCK), 0);
+		assert_int_equal(pwrite(fd, "\0", 1, 0), 1);
+		check_refused("app", "is not a text file");
+		file(names[i], large);
+		check_refused("app", "larger than");
+		assert_int_equal(close(fd), 0);
+	}
+	/* who asked for no protection is not refused one; nor where nothing can be written */
+	spec.git = CM_GIT_RW;
+	read_workspace(NULL, at("app"), &ws);
+	cm_workspace_facts_clear(&ws);
+	spec.git = CM_GIT_PINNED;
+	spec.is_workspace_read_only = true;
+	read_workspace(NULL, at("app"), &ws);
+	cm_workspace_facts_clear(&ws);
+	spec.is_workspace_read_only = false;
+	/* nothing to read outside is nothing that the command could change */
+	file("app/lib/.git", "");
+	file("app/.git/config", "[include]\n\tpath = /dev/null\n");
+	read_workspace(NULL, at("app"), &ws);
+	cm_workspace_facts_clear(&ws);
+	/* a value that is cut could name anything */
+	memset(large, 'x', 9000);
+	large[9000] = '\0';
+	text_of("app/.git/config", "[branch \"b\"]\n\tdescription = ", "short");
+	append_text("app/.git/config", large);
+	read_workspace(NULL, at("app"), &ws);
+	cm_workspace_facts_clear(&ws);
+	file("app/.git/config", "[core]\n\teditor = ");
+	append_text("app/.git/config", large);
+	check_refused("app", "too long");
+	large[1500] = '\0';
+	file("app/tool", "");
+	file("app/.git/config", "[core]\n\teditor = ./tool ");
+	append_text("app/.git/config", large);
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/tool")));
+	cm_workspace_facts_clear(&ws);
+}
+
+/* However it is spelled, git finds it. */
+static void test_odd_submodules(void **state)
+{
+	static const char *const paths[] = { "x/..odd", "bom",	      "dotted",		"long",
+					     "c\tl",	"lib/nested", "lib/nested/deep" };
+	static char name[1024];
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/.git");
+	memset(name, 'n', sizeof(name) - 1);
+	file("app/.gitmodules",
+	     "\xef\xbb\xbf[submodule \"b\"]\n\tpath = bom\n[submodule.d]\n\tpath = "
+	     "dotted\n[submodule \"o\"]\n\tpath = x/..odd\n[submodule \"c\"]\n"
+	     "\tpath = \"c\\tl\"\n[submodule \"l\"]\n\tpath = lib\n"
+	     "[submodule \"gone\"]\n\tpath = gone\n[submodule \"");
+	append_text("app/.gitmodules", name);
+	append_text("app/.gitmodules", "\"]\n\tpath = long\n");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(paths); i++) {
+		(void)snprintf(name, sizeof(name), "app/%s/.git", paths[i]);
+		git_dir(name);
+	}
+	git_dir("app/lib/.git");
+	file("app/lib/.gitmodules", "[submodule \"n\"]\n\tpath = nested\n");
+	file("app/lib/nested/.gitmodules", "[submodule \"d\"]\n\tpath = deep\n");
+	read_workspace(NULL, at("app"), &ws);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(paths); i++) {
+		(void)snprintf(name, sizeof(name), "app/%s/.git", paths[i]);
+		if (!has_node(&ws.pins, at(name)))
+			fail_msg("not pinned: %s", name);
+	}
+	assert_true(has_node(&ws.pins, at("app/lib/.gitmodules")));
+	assert_true(has_note(&ws, "app/gone' is not there"));
+	assert_int_equal(ws.notes.n, 1);
+	cm_workspace_facts_clear(&ws);
+}
+
+static void test_many_submodules(void **state)
+{
+	struct cm_workspace_facts ws;
+	char name[256];
+
+	(void)state;
+	git_dir("app/.git");
+	for (int i = 0; i < 70; i++) {
+		(void)snprintf(name, sizeof(name), "app/m%d/.git", i);
+		dir(name);
+		append("app/.gitmodules", "[submodule \"%d\"]\n", i);
+		append("app/.gitmodules", "\tpath = m%d\n", i);
+	}
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/m69/.git")));
+	cm_workspace_facts_clear(&ws);
+	for (int i = 70; i < 300; i++)
+		append("app/.gitmodules", "[submodule \"x\"]\n\tpath = m%d\n", i);
+	check_refused("app", "submodule");
+	/* nested without end */
+	file("app/.gitmodules", "[submodule \"n\"]\n\tpath = n\n");
+	memcpy(name, "app", 4);
+	for (int i = 0; i < 12; i++) {
+		(void)snprintf(name + strlen(name), sizeof(name) - strlen(name), "/n");
+		dir(name);
+		(void)snprintf(name + strlen(name), sizeof(name) - strlen(name), "/.git");
+		git_dir(name);
+		(void)snprintf(name + strlen(name), sizeof(name) - strlen(name), "modules");
+		file(name, "[submodule \"n\"]\n\tpath = n\n");
+		*strrchr(name, '/') = '\0';
+	}
+	check_refused("app", "too deep");
+}
+
+/* The workspace is a part of a repository; its work tree is elsewhere; a submodule's git directory
+ * is in the tree. */
+static void test_other_tops(void **state)
+{
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/.git");
+	git_dir("app/src/sub/.git");
+	dir("app/src/tools");
+	file("app/src/tools/watch", "");
+	file("app/src/tools/sub", "");
+	file("app/src/sub/tool", "");
+	file("app/.gitmodules", "[submodule \"s\"]\n\tpath = src/sub\n");
+	file("app/.git/config", "[core]\n\tfsmonitor = src/tools/watch\n");
+	file("app/src/sub/.git/config", "[core]\n\tfsmonitor = ../tools/sub\n");
+	read_workspace(at("app/src"), at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/src/sub/.git")));
+	assert_true(has_node(&ws.pins, at("app/src/tools/watch")));
+	assert_true(has_node(&ws.pins, at("app/src/tools/sub")));
+	assert_int_equal(ws.notes.n, 0);
+	cm_workspace_facts_clear(&ws);
+	file("app/.git/config", "[core]\n\tworktree = ../src\n\tfsmonitor = tools/watch\n");
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/src/tools/watch")));
+	cm_workspace_facts_clear(&ws);
+	git_dir("app/meta");
+	file("app/.git/config", "");
+	file("app/meta/config", "[core]\n\teditor = ./tool\n");
+	assert_int_equal(rename(at("app/src/sub/.git"), at("app/src/sub/old")), 0);
+	file("app/src/sub/.git", "gitdir: ../../meta\n");
+	read_workspace(NULL, at("app"), &ws);
+	assert_true(has_node(&ws.pins, at("app/src/sub/.git")));
+	assert_true(has_node(&ws.pins, at("app/meta")));
+	assert_true(has_node(&ws.pins, at("app/src/sub/tool")));
+	cm_workspace_facts_clear(&ws);
+}
+
+/* A tree cannot hold up the start, nor cover what else is said. */
+static void test_many_notes(void **state)
+{
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/.git");
+	for (int i = 0; i < 3000; i++)
+		append("app/.git/config", "[core]\n\tfsmonitor = tools/w%d\n", i);
+	read_workspace(NULL, at("app"), &ws);
+	assert_int_equal(ws.notes.n, 33);
+	assert_string_equal(ws.notes.v[32], "and 2968 more that git's configuration names");
+	cm_workspace_facts_clear(&ws);
+	file("app/.git/config", "[a]\n");
+	for (int i = 0; i < 33000; i++)
+		append_text("app/.git/config", "k\n");
+	check_refused("app", "more programs");
 }
 
 /* .git as a link: into the tree, out of it, to nothing. */
@@ -921,6 +1181,12 @@ int main(void)
 		TEST(test_hostile_gitfile),
 		TEST(test_programs),
 		TEST(test_many_includes),
+		TEST(test_deep_includes),
+		TEST(test_unreadable),
+		TEST(test_odd_submodules),
+		TEST(test_many_submodules),
+		TEST(test_other_tops),
+		TEST(test_many_notes),
 		TEST(test_linked_git),
 		TEST(test_refused_paths),
 		TEST(test_refusal_words),
