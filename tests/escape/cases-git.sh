@@ -125,6 +125,51 @@ new' "$how: the rest can be written"
 	allow '/w/'
 }
 
+# Submodules as git finds them, but a reader of its files may not; and files that cannot be read.
+case_submodules_odd() {
+	local how where modules plant
+	need GIT git 'odd submodules' || return
+	repository "$work/deep"
+	repository "$work/up"
+	as_caller git -C "$work/up" -c protocol.file.allow=always submodule --quiet add "$work/deep" n
+	git_as "$work/up" commit -m deep
+	for how in mark dotted nested; do
+		rm -rf "$work/w/.git" "$work/w/libs" "$work/w/.gitmodules" "$work/copy"
+		repository "$work/w"
+		as_caller git -C "$work/w" -c protocol.file.allow=always submodule --quiet add "$work/up" \
+			libs/sub
+		as_caller git -C "$work/w" -c protocol.file.allow=always submodule --quiet update --init \
+			--recursive >/dev/null 2>&1
+		modules=$work/w/.gitmodules where=libs/sub
+		case $how in
+		mark) printf '\xef\xbb\xbf[submodule "s"] path = libs/sub\n' >"$modules" ;;
+		dotted) printf '[submodule.s]\npath = libs/sub\n' >"$modules" ;;
+		nested) where=libs/sub/n ;;
+		esac
+		git_as "$work/w" commit -a -m sub
+		give "$work/w"
+		cp -a "$work/w" "$work/copy"
+		# shellcheck disable=SC2016
+		plant='rm -f "$1/.git"; git init -q "$1"; cd "$1" && git config core.fsmonitor "$2"
+			git -c safe.directory="*" add -A; git -c user.name=a -c user.email=a@b commit -qm z'
+		(cd "$work/copy" && as_caller sh -c "$plant" sh "$where" "$(evil)") >/dev/null 2>&1
+		owned "$work/copy"
+		ok "$how: the control: the host runs it"
+		run run -- sh -c "$plant" sh "$where" "$(evil)"
+		! owned "$work/w"
+		ok "$how: the host runs nothing"
+	done
+	rm -rf "$work/copy"
+	printf '\0' >>"$work/w/.gitmodules"
+	run run -- true
+	is "$rc" 125 'a .gitmodules that cannot be read stops the start'
+	like "$(err)" "*.gitmodules' is not a text file*--git rw*" 'which says why, and the way on'
+	run run --git rw -- true
+	is "$rc" 0 'and that is one'
+	rm -rf "$work/up" "$work/deep"
+	allow '/w/'
+}
+
 # Configuration and hooks that the repository's own configuration takes from the tree.
 case_configured() {
 	use try
