@@ -120,7 +120,10 @@ static int read_user(struct cm_host *host, const struct cm_strv *env, struct cm_
 	if (!shell || shell[0] != '/')
 		shell = entry.shell && entry.shell[0] == '/' ? entry.shell : "/bin/sh";
 	host->user_name = cm_strdup(user && *user ? user : "user");
-	host->home = cm_path_clean(home);
+	/* a home below a link is common: what is mounted there, and named in HOME, is where it leads */
+	host->home = cm_path_real(home);
+	if (!host->home)
+		host->home = cm_path_clean(home);
 	host->shell = cm_strdup(shell);
 	cm_passwd_entry_clear(&entry);
 	if (!host->user_name || !host->home || !host->shell)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "isolation/host/node.h"
 #include "providers/local/local_internal.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
@@ -113,6 +114,7 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 			 char **own_home, char **own_tmp)
 {
 	const struct cm_session_record *record = &l->session.record;
+	CM_AUTO_FREE char *real = NULL;
 
 	memset(req, 0, sizeof(*req));
 	req->spec = spec;
@@ -128,8 +130,10 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 	req->generation = record->generation;
 	if (is_temporary)
 		return;
-	*own_home = cm_asprintf("%s/home", l->session.dir);
-	*own_tmp = cm_asprintf("%s/tmp", l->session.dir);
+	/* without a link on the way: who mounts them follows none */
+	real = cm_fd_real_path(l->session.dir_fd);
+	*own_home = cm_asprintf("%s/home", real ? real : l->session.dir);
+	*own_tmp = cm_asprintf("%s/tmp", real ? real : l->session.dir);
 	req->home_dir = *own_home;
 	req->tmp_dir = *own_tmp;
 	req->socket_path = l->session.socket_path;

@@ -193,4 +193,41 @@ expect_status 0 'which rm --files takes away'
 ok 'with its files'
 finish
 
+begin 'a home below a link'
+mkdir "$work/real" "$work/real/home" "$work/real/home/p" "$work/state-there"
+chmod 700 "$work/real/home"
+ln -s "$work/real" "$work/link"
+ln -s "$work/state-there" "$work/state-link"
+git init -q "$work/real/home/p" && git -C "$work/real/home/p" -c user.name=a -c user.email=a@b \
+	commit -q --allow-empty -m one
+give "$work/real" "$work/state-there"
+home=$work/real/home
+export HOME=$work/link/home
+unset XDG_STATE_HOME XDG_CACHE_HOME
+allow '^[^ ]*/real/home/\.[^ ]* '
+cd "$work/link/home/p" || bail cd
+export PWD
+run run -- sh -c 'pwd; echo "$HOME"; cd && touch made && pwd'
+is "$(out)" "$work/link/home/p
+$home
+$home" 'is where the link leads, and the workspace as it was spelled'
+run run --workspace "$work/link/home/p" -- pwd
+expect_out "$home/p" '--workspace'
+for options in '' '--session b'; do
+	# shellcheck disable=SC2086
+	run run --repo . $options -- sh -c 'ls -d .git; touch ~/x /tmp/x'
+	expect_out .git "a checkout, ${options:-temporary}"
+done
+run run --session b -- sh -c 'ls -d ~/x /tmp/x'
+expect_out "$home/x
+/tmp/x" 'a lasting home and /tmp'
+run rm --files b
+expect_status 0 'which can be removed'
+XDG_STATE_HOME=$work/state-link run run --session c -- echo works
+expect_out works 'a state directory below a link'
+XDG_STATE_HOME=$work/state-link run rm --files c
+rm -rf "$work/real" "$work/link" "$work/state-there" "$work/state-link"
+cd "$work/w" || bail cd
+finish
+
 done_testing
