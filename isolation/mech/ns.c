@@ -282,6 +282,7 @@ CM_NO_INSTRUMENT static int hold_namespace(void *unused)
 	return 0;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes it */
 static pid_t clone_holder(int *ret_pidfd, struct cm_error *err)
 {
 	static _Alignas(16) char stack[4096];

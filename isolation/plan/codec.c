@@ -330,7 +330,7 @@ static bool is_same_step(const struct cm_plan_op *a, const struct cm_plan_op *b)
 
 	if (a->kind == CM_OP_ROOT || a->kind == CM_OP_MASK)
 		with_source.source = b->source;
-	return memcmp(&with_source, b, sizeof(*b)) == 0;
+	return memcmp((const char *)&with_source, (const char *)b, sizeof(*b)) == 0;
 }
 
 bool cm_plan_continues(const struct cm_plan *plan, const struct cm_plan *announced)
@@ -340,7 +340,8 @@ bool cm_plan_continues(const struct cm_plan *plan, const struct cm_plan *announc
 	h.size = plan->header->size;
 	h.n_ops = plan->header->n_ops;
 	h.strings_len = plan->header->strings_len;
-	if (memcmp(&h, plan->header, sizeof(h)) != 0 ||
+	/* both were zeroed before they were filled: what is between the fields is alike, too */
+	if (memcmp((const char *)&h, (const char *)plan->header, sizeof(h)) != 0 ||
 	    announced->header->n_ops > plan->header->n_ops ||
 	    announced->header->strings_len > plan->header->strings_len ||
 	    memcmp(announced->strings, plan->strings, announced->header->strings_len) != 0)
