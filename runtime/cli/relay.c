@@ -320,15 +320,19 @@ static void take_message(struct loop *loop, struct cm_error *err)
 	cm_msg_clear(&msg);
 }
 
-static void count_output(struct loop *loop, size_t n)
+/* How many of n bytes that the command has written may still be passed on. */
+static size_t count_output(struct loop *loop, size_t n)
 {
 	struct cm_relay *relay = loop->relay;
+	uint64_t room = relay->is_over_output ? 0 : relay->output_max - relay->output_seen;
 
 	relay->output_seen += n;
-	if (relay->is_over_output || relay->output_seen <= relay->output_max)
-		return;
+	if (n <= room)
+		return n;
+	if (!relay->is_over_output)
+		kill_command(loop, GRACE_MS);
 	relay->is_over_output = true;
-	kill_command(loop, GRACE_MS);
+	return (size_t)room;
 }
 
 /* A reader that has gone away: as with any pipeline, the command gets SIGPIPE at its next write. */
@@ -346,6 +350,7 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 	static char chunk[CHUNK];
 	struct cm_relay *relay = loop->relay;
 	size_t room = capture ? sizeof(chunk) : PIPE_BUF;
+	size_t allowed;
 	ssize_t n;
 
 	if (!capture && !relay->wants_tty && relay->output_max == UINT64_MAX) {
@@ -370,12 +375,10 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 		close_stream(from);
 		return;
 	}
-	count_output(loop, (size_t)n);
-	if (relay->is_over_output)
-		return;
+	allowed = count_output(loop, (size_t)n);
 	if (capture)
-		cm_buf_append(capture, chunk, (size_t)n);
-	else if (cm_write_all(to, chunk, (size_t)n) < 0)
+		cm_buf_append(capture, chunk, allowed);
+	else if (allowed > 0 && cm_write_all(to, chunk, allowed) < 0)
 		close_stream(from);
 }
 

@@ -23,6 +23,15 @@ ms=$(($(now_ms) - since))
 is "$rc $(out)" '124 x' 'a command with daemons that hold its streams'
 [ $ms -ge 390 ] && [ $ms -lt 6000 ]
 ok "ends in time ($ms ms)"
+run run --output 1000 -- seq 1 10000
+is "$rc $(cat "$work/out")" "137 $(seq 1 10000 | head -c 1000)" 'what is below the output limit is passed on'
+like "$(err)" 'casemate: command ended by the output limit (1000 B)*' 'what ended the command is said'
+run run --output 1000 -- sh -c 'seq 1 10000 | head -c 1000'
+is "$rc $(wc -c <"$work/out")" '0 1000' 'as much as the limit is not more'
+run run --output 1000 --json -- seq 1 10000
+is "$(json end) $(json stdout)" "output-limit $(seq 1 10000 | head -c 1000 | sed -z 's/\n/\\n/g')" 'with --json, too'
+run run --output 9 -- sh -c 'printf 12345; sleep 0.2; printf 678901 >&2; sleep 5'
+is "$(out) $(err | head -c 4)" '12345 6789' 'both streams count'
 run run --timeout 0 -- true
 [ "$rc" = 125 ] || [ "$rc" = 0 ]
 ok 'no time at all is none or an error'
