@@ -65,9 +65,11 @@ static int each_home(const struct config_walk *walk, const char *rest,
 		     unsigned int flags)
 {
 	CM_AUTO_FREE char *home = cm_strdup(walk->pins->facts->path);
-	int r = home ? CM_OK : cm_pins_nomem(walk->pins);
+	int r = CM_OK;
 	char *slash;
 
+	if (!home)
+		return cm_pins_nomem(walk->pins);
 	while (r == CM_OK && (slash = strrchr(home, '/')) && slash != home) {
 		CM_AUTO_FREE char *joined = NULL;
 		CM_AUTO_FREE char *path = NULL;

@@ -28,9 +28,12 @@ static int read_named(struct cm_pins *pins, const char *base, const char *name, 
 	CM_AUTO_FREE char *joined = NULL;
 	CM_AUTO_FREE char *path = NULL;
 	size_t len;
-	int r = file ? cm_pins_read_text(pins, file, &text) : cm_pins_nomem(pins);
+	int r;
 
-	if (r <= 0 || strncmp(text, prefix, strlen(prefix)) != 0)
+	if (!file)
+		return cm_pins_nomem(pins);
+	r = cm_pins_read_text(pins, file, &text);
+	if (r <= 0 || !text || strncmp(text, prefix, strlen(prefix)) != 0)
 		return r < 0 ? r : 0;
 	len = strlen(text);
 	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
@@ -224,7 +227,9 @@ int cm_pins_read_tree(struct cm_pins *pins, const char *top, unsigned int depth)
 		/* the list grows meanwhile */
 		CM_AUTO_FREE char *at = cm_strdup(tops.v[i]);
 
-		r = at ? read_configs(pins, git_dir, common, at, &tops) : cm_pins_nomem(pins);
+		if (!at)
+			return cm_pins_nomem(pins);
+		r = read_configs(pins, git_dir, common, at, &tops);
 		if (r == CM_OK)
 			r = read_modules(pins, at, depth);
 	}

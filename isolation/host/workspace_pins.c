@@ -195,9 +195,11 @@ int cm_pins_read_text(struct cm_pins *pins, const char *path, char **ret)
 static int read_outer(struct cm_pins *pins)
 {
 	CM_AUTO_FREE char *top = cm_strdup(pins->facts->path);
-	int r = top ? CM_OK : cm_pins_nomem(pins);
+	int r = CM_OK;
 	char *slash;
 
+	if (!top)
+		return cm_pins_nomem(pins);
 	while (r == CM_OK && (slash = strrchr(top, '/')) && slash != top) {
 		CM_AUTO_FREE char *path = NULL;
 		struct stat st;
