@@ -189,6 +189,32 @@ for what in 'echo x >>.git/config' 'echo x >meta/git/hooks/post-checkout' 'mv me
 done
 finish
 
+# What an agent could leave for the next start: work for minutes, and a terminal full of it.
+begin 'many programs'
+repository "$work/w"
+"${as[@]}" git init -q "$work/w/m0"
+printf '[submodule "m"]\n\tpath = m0\n' >"$work/w/.gitmodules"
+printf '[include]\n\tpath = one\n\tpath = two\n' >>"$work/w/m0/.git/config"
+seq -f '[core] hooksPath = h%g' 6500 >"$work/w/m0/.git/one"
+seq -f '[core] hooksPath = i%g' 6500 >"$work/w/m0/.git/two"
+give "$work/w"
+start_files
+SECONDS=0
+run run -- true
+is "$rc $(wc -l <"$work/err")" '0 33' 'are told of in a screen'
+like "$(err)" '*and 12968 more*' 'with their number'
+[ $SECONDS -lt 10 ]
+ok 'and looked at without delay'
+seq -f '[x] y = %g' 17000 >"$work/w/m0/.git/two"
+cp "$work/w/m0/.git/two" "$work/w/m0/.git/three"
+printf '\tpath = three\n' >>"$work/w/m0/.git/config"
+give "$work/w"
+start_files
+run run -- true
+is "$rc" 125 'more than that is refused'
+like "$(err)" '*than can be protected*--git rw*' 'with the way on'
+finish
+
 begin 'a tree of somebody else'
 if is_root && [ "$identity" != root ]; then
 	mkdir "$work/other"
