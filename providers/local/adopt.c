@@ -186,22 +186,55 @@ static int take_over(char **field, const char *value)
 	return value && !*field ? CM_E_NOMEM : CM_OK;
 }
 
+static void tell_failed_setup(struct cm_local *l)
+{
+	const struct cm_session_record *record = &l->session.record;
+	CM_AUTO_FREE char *line =
+		cm_asprintf("setup failed (exit %d); 'casemate rm --files %s' starts over",
+			    record->setup_exit, record->id);
+
+	if (line)
+		cm_local_note(l, line);
+}
+
+static void tell_due_setup(struct cm_local *l)
+{
+	CM_AUTO_FREE char *line = cm_asprintf("session '%s' is not set up yet: a run with --setup "
+					      "does it",
+					      l->session.record.id);
+
+	if (line)
+		cm_local_note(l, line);
+}
+
 /*
  * Setup commands given again: the same ones are the session's, others are told about and not run:
  * once a command has run, setup never runs again by itself.
  */
 static int adopt_setup(struct cm_local *l, struct cm_error *err)
 {
+	const struct cm_session_record *record = &l->session.record;
+	/* none yet, or they were interrupted: the record has what was asked for */
+	bool is_due = record->setup_state == CM_SETUP_NONE && record->setup_digest &&
+		      record->setup_digest[0] != '\0';
 	CM_AUTO_FREE char *digest = NULL;
 
-	if (l->spec.setup.n == 0)
+	if (record->setup_state == CM_SETUP_FAILED) {
+		tell_failed_setup(l);
+		cm_strv_clear(&l->spec.setup);
 		return CM_OK;
+	}
+	if (l->spec.setup.n == 0) {
+		if (is_due)
+			tell_due_setup(l);
+		return CM_OK;
+	}
 	digest = cm_local_setup_digest(&l->spec.setup);
 	if (!digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	if (!differs(digest, l->session.record.setup_digest))
+	if (!differs(digest, record->setup_digest))
 		return CM_OK;
-	if (l->session.record.setup_state == CM_SETUP_NONE && l->session.record.generation == 0)
+	if (is_due || (record->setup_state == CM_SETUP_NONE && record->generation == 0))
 		return take_over(&l->session.record.setup_digest, digest);
 	cm_local_note(l, "the setup commands are not those that the session was set up with; they "
 			 "are not run again");

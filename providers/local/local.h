@@ -86,7 +86,9 @@ void cm_local_close(struct cm_local *l);
 const char *cm_local_cwd(const struct cm_local *l);
 /* The setup commands' record (sha256:<hex>), and whether they have to run now. */
 bool cm_local_needs_setup(const struct cm_local *l);
-int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, struct cm_error *err);
+/* since_us: when it began (CLOCK_MONOTONIC) */
+int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, int64_t since_us,
+			struct cm_error *err);
 /* Where the marker is written, inside; NULL without a checkout. */
 const char *cm_local_marker_dir(const struct cm_local *l);
 

@@ -79,7 +79,8 @@ static void write_setup(struct cm_json_writer *w, const struct cm_session_record
 	cm_jw_kstring(w, "state", cm_setup_state_name(r->setup_state));
 	cm_jw_kstring(w, "digest", r->setup_digest);
 	cm_jw_kint(w, "exit", r->setup_exit);
-	cm_jw_kint(w, "duration_ms", r->setup_ms);
+	cm_cli_write_time(w, "at", r->setup_ms);
+	cm_jw_kint(w, "duration_ms", r->setup_took_ms);
 	cm_jw_end_object(w);
 }
 
@@ -204,8 +205,13 @@ static void put_setup(struct cm_buf *out, const struct cm_session_record *r)
 
 	if (r->setup_state == CM_SETUP_NONE)
 		return;
-	cm_format_duration(r->setup_ms > 0 ? (uint64_t)r->setup_ms : 0, took, sizeof(took));
-	(void)snprintf(more, sizeof(more), " (exit %d, %s)", r->setup_exit, took);
+	cm_format_duration(r->setup_took_ms > 0 ? (uint64_t)r->setup_took_ms : 0, took,
+			   sizeof(took));
+	/* who wrote the state did not know yet how long */
+	if (r->setup_took_ms > 0)
+		(void)snprintf(more, sizeof(more), " (exit %d, %s)", r->setup_exit, took);
+	else
+		(void)snprintf(more, sizeof(more), " (exit %d)", r->setup_exit);
 	put_line(out, "setup", cm_setup_state_name(r->setup_state), more);
 }
 

@@ -256,6 +256,17 @@ static int wait_up(struct run *run, struct cm_error *err)
 	return r;
 }
 
+static int setup_interrupted(struct run *run, struct cm_error *err)
+{
+	(void)cm_error_set(err, CM_E_CANCELLED, 0, "interrupted while session '%s' was set up",
+			   run->local.session.record.id);
+	if (run->local.is_temporary)
+		cm_error_hint(err, "nothing of it is left: the next run begins again");
+	else
+		cm_error_hint(err, "the same command line again runs its setup again");
+	return CM_E_CANCELLED;
+}
+
 /* Setup commands and the marker: relayed like the command, but their tree ends with them. */
 static int run_inside(struct run *run, char *const *argv, struct cm_rec_end *ret,
 		      struct cm_error *err)
@@ -268,6 +279,9 @@ static int run_inside(struct run *run, char *const *argv, struct cm_rec_end *ret
 		r = cm_relay_run(&run->relay, err);
 	if (r == CM_OK)
 		*ret = run->relay.end;
+	/* whatever it made of the signal: who sent it wants no more of this */
+	if (r == CM_OK && run->relay.signal != 0)
+		r = setup_interrupted(run, err);
 	cm_relay_close(&run->relay);
 	return r;
 }
@@ -289,11 +303,13 @@ static int write_marker(struct run *run, struct cm_error *err)
 }
 
 static int setup_failed(struct run *run, const char *command, const struct cm_rec_end *end,
-			struct cm_error *err)
+			int64_t since_us, struct cm_error *err)
 {
 	int status = end->kind == CM_END_EXIT ? end->status : 128 + SIGKILL;
 
-	(void)cm_local_setup_done(&run->local, true, status, NULL);
+	if (end->kind == CM_END_SIGNAL)
+		status = 128 + end->status;
+	(void)cm_local_setup_done(&run->local, true, status, since_us, NULL);
 	(void)cm_error_set(err, CM_E_SETUP, 0, "setup command '%s' failed (exit %d)", command,
 			   status);
 	if (run->local.is_temporary)
@@ -309,6 +325,7 @@ static int setup_failed(struct run *run, const char *command, const struct cm_re
 static int run_setup(struct run *run, struct cm_error *err)
 {
 	const struct cm_strv *setup = &run->local.spec.setup;
+	int64_t since_us = cm_clock_mono_us();
 	int r = CM_OK;
 
 	if (!cm_local_needs_setup(&run->local))
@@ -323,7 +340,7 @@ static int run_setup(struct run *run, struct cm_error *err)
 
 		r = run_inside(run, argv, &end, err);
 		if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
-			r = setup_failed(run, setup->v[i], &end, err);
+			r = setup_failed(run, setup->v[i], &end, since_us, err);
 		(void)snprintf(name, sizeof(name), "setup %zu/%zu", i + 1, setup->n);
 		if (r == CM_OK)
 			on_phase(run, name, (uint64_t)(cm_clock_mono_us() - start_us));
@@ -331,7 +348,7 @@ static int run_setup(struct run *run, struct cm_error *err)
 	if (r == CM_OK)
 		r = write_marker(run, err);
 	if (r == CM_OK)
-		r = cm_local_setup_done(&run->local, false, 0, err);
+		r = cm_local_setup_done(&run->local, false, 0, since_us, err);
 	return r;
 }
 
@@ -484,8 +501,10 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 static int exit_of_failure(const struct run *run, const struct cm_error *err)
 {
 	int status = cm_cli_fail(run->cli, err);
-	int sig = err->code == CM_E_CANCELLED ? cm_relay_take_end(run->end_fd) : 0;
+	int sig = err->code == CM_E_CANCELLED ? run->relay.signal : 0;
 
+	if (err->code == CM_E_CANCELLED && sig == 0)
+		sig = cm_relay_take_end(run->end_fd);
 	return sig != 0 ? 128 + sig : status;
 }
 

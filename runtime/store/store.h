@@ -96,7 +96,9 @@ struct cm_session_record {
 	/* sha256:<hex> of the setup commands, "" when there are none */
 	char *setup_digest;
 	int setup_exit;
+	/* when it ended, and how long it took; 0: not known */
 	int64_t setup_ms;
+	int64_t setup_took_ms;
 	/* what the last start reached, for `inspect`: "full", "full-single-id+hostnet", ... */
 	char *level;
 	/* JSON object text: for each limit what enforces it */

@@ -95,8 +95,9 @@ run run --session f --repo . --setup 'echo try >>count; exit 4' -- true
 expect_status 125 'in a named session'
 run run --session f -- cat count
 expect_out try 'leaves a usable session'
+like "$(err)" "*note: setup failed (exit 4); 'casemate rm --files f' starts over*" 'which says what it is'
 run run --session f --repo . --setup 'echo try >>count; exit 4' -- cat count
-is "$(out)" try 'and is not run again blindly'
+is "$(out) $(grep -c '^note: ' "$work/err")" 'try 1' 'and is not run again blindly'
 run ls
 like "$(out)" '*f *' 'ls shows it'
 run rm --files f
@@ -109,6 +110,37 @@ done
 wait
 is "$(grep -c run "$work/out2") $(sort -u "$work/out2")" '5 run' 'five first runs at once run it once'
 run rm --files many
+finish
+
+begin 'setup that is interrupted'
+repository "$work/w"
+start_files
+for sig in INT TERM; do
+	start run --session i --repo . --setup 'echo half >>tries; sleep 3; touch done' \
+		--result "$work/result" -- ls
+	until_true 10 grep -q half "$root/i/w/tries"
+	kill -$sig "$bg"
+	wait_bg
+	is "$rc $(json phase "$work/result") $(json code "$work/result")" \
+		"$((128 + $(kill -l $sig))) setup cancelled" "$sig ends it"
+	like "$(err)" "*casemate: interrupted while session 'i' was set up
+hint: *" "$sig: which is said"
+	rm -f "$work/result"
+	run run --session i -- true
+	is "$rc $(grep -c '^note: session .i. is not set up yet' "$work/err")" '0 1' \
+		"$sig: and again by a run without the commands"
+	rm -f "$root/i/w/tries"
+done
+run run --session i --repo . --setup 'touch done' -- ls done
+is "$(out) $rc" 'done 0' 'the next start with setup commands runs them'
+run run --session i --repo . --setup 'touch done' -- true
+expect_stderr '' 'once'
+run run --session i --setup 'touch done' -- true
+expect_stderr '' 'with no word more'
+run inspect i
+grep -qE '^setup  .*done \(exit 0, [0-9]+ ms\)$' "$work/out"
+ok 'inspect shows how long it took'
+run rm --files i
 finish
 
 begin '--keep'

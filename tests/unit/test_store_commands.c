@@ -171,7 +171,8 @@ static void make_running(struct bench *b, const char *id)
 	r.settings_json = (char *)(uintptr_t) "{\"memory\":\"4G?\",\"pids\":100}";
 	r.enforced_json = (char *)(uintptr_t) "{\"memory\":\"cgroup v1\",\"pids\":null}";
 	r.setup_state = CM_SETUP_DONE;
-	r.setup_ms = 2500;
+	r.setup_ms = 1700000000000;
+	r.setup_took_ms = 2500;
 	assert_int_equal(cm_store_session_create(&b->env->store, &r, &s, NULL), CM_OK);
 	assert_int_equal(cm_store_session_dir_make(&b->env->store, &s, NULL), CM_OK);
 	cm_fd_close(&keeper_fd);

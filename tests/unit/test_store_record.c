@@ -37,6 +37,7 @@ static void full_record(struct cm_session_record *r)
 	r->setup_digest = text("sha256:00");
 	r->setup_exit = -3;
 	r->setup_ms = 99;
+	r->setup_took_ms = 98;
 	r->level = text("full-single-id");
 	r->enforced_json = text("{\"memory\":\"cgroup v1\"}");
 	r->socket = text("/run/casemate/s/0123");
