@@ -15,8 +15,9 @@ const struct cm_command cm_commands[] = {
 		.summary = "run a command in a jail",
 		.details =
 			"Standard input, output and error are the command's. The exit status is the\n"
-			"command's own; 124: timeout; 125: casemate failed and the command did not\n"
-			"start; 126, 127: it cannot be executed, was not found; 128+N: signal N.\n",
+			"command's own; 124: timeout; 125: casemate failed, and the command did not\n"
+			"start or its output could not be written, as the message says; 126, 127: it\n"
+			"cannot be executed, was not found; 128+N: signal N.\n",
 		.has_keys = true,
 	},
 	{

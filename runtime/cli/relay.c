@@ -342,6 +342,21 @@ static void close_stream(int *fd)
 }
 
 /*
+ * A destination that takes no more. The command's next write fails as in any pipeline, but what
+ * was lost on the way was written with success: only the caller can be told.
+ */
+static void on_lost_output(struct loop *loop, int *from, int to, int error)
+{
+	struct cm_relay *relay = loop->relay;
+
+	if (error != EPIPE && relay->lost_errno == 0) {
+		relay->lost_fd = to;
+		relay->lost_errno = error;
+	}
+	close_stream(from);
+}
+
+/*
  * From the command to the caller. Splice where both ends can; the caller's descriptor is never
  * changed. is_direct: the destination is a regular file, which poll cannot say anything about.
  */
@@ -352,6 +367,7 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 	size_t room = capture ? sizeof(chunk) : PIPE_BUF;
 	size_t allowed;
 	ssize_t n;
+	int r;
 
 	if (!capture && !relay->wants_tty && relay->output_max == UINT64_MAX) {
 		n = splice(*from, NULL, to, NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -378,8 +394,8 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 	allowed = count_output(loop, (size_t)n);
 	if (capture)
 		cm_buf_append(capture, chunk, allowed);
-	else if (allowed > 0 && cm_write_all(to, chunk, allowed) < 0)
-		close_stream(from);
+	else if ((r = cm_write_all(to, chunk, allowed)) < 0)
+		on_lost_output(loop, from, to, -r);
 }
 
 static int in_destination(const struct cm_relay *relay)

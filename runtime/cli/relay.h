@@ -35,6 +35,9 @@ struct cm_relay {
 	uint64_t output_max;
 	uint64_t output_seen;
 	bool is_over_output;
+	/* the caller's descriptor that could not be written to, and why; EPIPE is no failure */
+	int lost_fd;
+	int lost_errno;
 	/* the session is over with this command: its pipes end when everything in it has */
 	bool is_last;
 	/* the first of INT, TERM, HUP, QUIT that came; 0: none */

@@ -155,6 +155,18 @@ static void explain_lost(struct run *run)
 	cm_cli_print_error(run->cli, &run->result.error);
 }
 
+/* How the command ended says nothing about what its reader got. */
+static void explain_lost_output(struct run *run)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, CM_E_SYS, run->relay.lost_errno, "cannot write to standard %s",
+			   run->relay.lost_fd == STDERR_FILENO ? "error" : "output");
+	cm_error_hint(&err, "the command has run; its exit status is not this one");
+	run->result.error = err;
+	cm_cli_print_error(run->cli, &err);
+}
+
 static void tell_no_network(struct run *run, const struct cm_rec_end *end)
 {
 	if (end->kind != CM_END_EXIT || end->status == 0 || end->detail == 0)
@@ -172,6 +184,12 @@ static int exit_of(struct run *run, const struct cm_rec_end *end)
 	if (run->relay.is_over_output) {
 		explain_output(run);
 		return 128 + SIGKILL;
+	}
+	/* a terminal that is gone says so by SIGHUP, too */
+	if (run->relay.lost_errno != 0 && run->relay.signal == 0 && !run->relay.is_lost &&
+	    end->kind != CM_END_NOT_EXECUTED) {
+		explain_lost_output(run);
+		return run->cli->failure_exit;
 	}
 	switch ((enum cm_end_kind)end->kind) {
 	case CM_END_EXIT:

@@ -125,10 +125,25 @@ run run -- sh -c 'echo lost' 2>&-
 expect_status 0 'stderr closed'
 cm run -- sh -c 'echo seen >&2; exit 4' >&- 2>"$work/err"
 is "$? $(err)" '4 seen' 'stdout closed'
-"${as[@]}" "$casemate" run -- sh -c 'sleep 0.2; echo x; exit 5' 2>"$work/err" >/dev/full
-rc=$?
-[ $rc -ne 0 ]
-ok "a full disk behind stdout is no success (status $rc)"
+finish
+
+begin 'a full disk'
+for text in 'echo x' 'echo x; exit 5' 'sleep 0.2; echo x; sleep 0.2; echo y; exit 0' yes; do
+	cm run -- sh -c "$text" 2>"$work/err" >/dev/full
+	is "$? $(err)" '125 casemate: cannot write to standard output: No space left on device
+hint: the command has run; its exit status is not this one' "behind stdout is no success: $text"
+done
+cm run -- sh -c 'echo x' 2>"$work/err" >>/dev/full
+is "$?" 125 'behind stdout, appending'
+cm run --failure-exit 77 -- sh -c 'echo x' 2>"$work/err" >/dev/full
+is "$?" 77 'with a failure as the caller wants it'
+cm run -- sh -c 'echo seen; echo x >&2' >"$work/out" 2>/dev/full
+is "$? $(out)" '125 seen' 'behind stderr'
+cm run --result "$work/result" -- sh -c 'echo x' 2>"$work/err" >/dev/full
+like "$(json code "$work/result") $(json end "$work/result") $(json exitCode "$work/result") $(json message "$work/result")" \
+	'system * 125 cannot write to standard output*' 'in the result'
+cm run -- sh -c 'exit 6' >/dev/full 2>"$work/err"
+is "$? $(err)" '6 ' 'matters to nobody who writes nothing'
 finish
 
 begin 'arguments'
