@@ -32,6 +32,8 @@
 
 #define GRACE_MS 2000
 #define DRAIN_MS 100
+/* nothing tells a job that it has the terminal now */
+#define FOREGROUND_MS 200
 /* a jail that was killed is gone in milliseconds; this only guards against never */
 #define LAST_DRAIN_MS 10000
 #define CHUNK 65536
@@ -52,6 +54,8 @@ struct loop {
 	struct cm_relay *relay;
 	int signal_fd;
 	struct pollfd p[SLOT_COUNT];
+	/* another job has the caller's terminal */
+	bool is_background;
 	/* read from the caller, not yet taken by the command */
 	char in_chunk[CHUNK];
 	size_t in_len;
@@ -207,6 +211,25 @@ static void on_resize(const struct cm_relay *relay)
 		(void)ioctl(relay->pty_fd, TIOCSWINSZ, &size);
 }
 
+static void on_foreground(const struct loop *loop)
+{
+	if (loop->relay->pty_fd < 0)
+		return;
+	cm_terminal_raw();
+	on_resize(loop->relay);
+}
+
+static void follow_terminal(struct loop *loop)
+{
+	bool was_background = loop->is_background;
+
+	loop->is_background = cm_terminal_is_background();
+	if (was_background && !loop->is_background)
+		on_foreground(loop);
+	else if (!was_background && loop->is_background)
+		cm_terminal_restore();
+}
+
 static void take_signals(struct loop *loop)
 {
 	struct signalfd_siginfo info;
@@ -220,10 +243,7 @@ static void take_signals(struct loop *loop)
 			on_stop_signal();
 			break;
 		case SIGCONT:
-			if (loop->relay->pty_fd >= 0) {
-				cm_terminal_raw();
-				on_resize(loop->relay);
-			}
+			on_foreground(loop);
 			break;
 		case SIGPIPE:
 			break;
@@ -451,7 +471,8 @@ static void prepare(struct loop *loop, bool out_ready, bool err_ready)
 	struct pollfd *p = loop->p;
 	int out = relay->wants_tty ? relay->pty_fd : relay->out_fd;
 	bool has_input = loop->in_len > loop->in_at;
-	bool can_read = p[SLOT_STDIN].fd != -2 && in_destination(relay) >= 0 && !relay->has_ended;
+	bool can_read = p[SLOT_STDIN].fd != -2 && in_destination(relay) >= 0 && !relay->has_ended &&
+			!loop->is_background;
 	bool stdin_done = p[SLOT_STDIN].fd == -2;
 
 	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
@@ -474,6 +495,8 @@ static int next_timeout(const struct loop *loop)
 		due = loop->kill_at_ms;
 	if (loop->relay->has_ended && loop->drain_until_ms < due)
 		due = loop->drain_until_ms;
+	if (loop->is_background && now + FOREGROUND_MS < due)
+		due = now + FOREGROUND_MS;
 	if (due == INT64_MAX)
 		return -1;
 	return due <= now ? 0 : (int)(due - now);
@@ -557,6 +580,7 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	set(&loop.p[SLOT_JAIL], relay->jail->sock, true, POLLIN);
 	set(&loop.p[SLOT_SIGNAL], loop.signal_fd, true, POLLIN);
 	while (!is_finished(&loop)) {
+		follow_terminal(&loop);
 		prepare(&loop, out_ready, err_ready);
 		if (poll(loop.p, SLOT_COUNT, next_timeout(&loop)) < 0 && errno != EINTR) {
 			loop.result = cm_error_set(err, CM_E_SYS, errno, "cannot wait");

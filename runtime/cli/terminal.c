@@ -12,7 +12,15 @@ static bool is_raw;
 
 bool cm_terminal_is_there(void)
 {
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !cm_terminal_is_background();
+}
+
+bool cm_terminal_is_background(void)
+{
+	/* fails for what is no terminal, or one that has no jobs of this session */
+	pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+	return foreground >= 0 && foreground != getpgrp();
 }
 
 void cm_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols)
@@ -30,6 +38,8 @@ void cm_terminal_restore(void)
 	if (!is_raw)
 		return;
 	is_raw = false;
+	if (cm_terminal_is_background())
+		return;
 	(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &saved);
 }
 
@@ -38,7 +48,7 @@ void cm_terminal_raw(void)
 	static bool is_registered;
 	struct termios raw;
 
-	if (is_raw || tcgetattr(STDIN_FILENO, &saved) < 0)
+	if (is_raw || cm_terminal_is_background() || tcgetattr(STDIN_FILENO, &saved) < 0)
 		return;
 	if (!is_registered)
 		is_registered = atexit(cm_terminal_restore) == 0;

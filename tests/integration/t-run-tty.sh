@@ -89,6 +89,37 @@ rc=$?
 ended 0 'stops casemate with the terminal restored, and lets it go on'
 finish
 
+# in_shell STEP...: at the prompt of a shell with jobs
+in_shell() {
+	last_args='in a shell'
+	$python "$driver" 'expect:$ ' "$@" 'send:exit 0\n' end -- "${as[@]}" env HISTFILE= 'PS1=$ ' \
+		bash --norc --noprofile --noediting -i >"$work/out" 2>"$work/err"
+	rc=$?
+}
+
+begin 'in the background of a shell'
+in_shell "send:$casemate run -- sh -c 'tty; sleep 0.5; echo x\$((1+1))y' &\n" 'expect:not a tty' \
+	'expect:x2y' 'send:wait %1; echo s$?t\n' 'expect:s0t'
+ended 0 'it is no terminal for the command, which goes on'
+in_shell "send:$casemate run -- sh -c 'echo x\$((1+1))y; exec sleep 30' &\n" 'expect:x2y' \
+	'send:kill %1; wait %1; echo s$?t\n' 'expect:s143t'
+ended 0 'TERM ends it'
+in_shell "send:$casemate run -t -- sh -c 'echo x\$((1+1))y; exec sleep 30' &\n" 'expect:x2y' \
+	'raw:no' 'send:kill %1; wait %1; echo s$?t\n' 'expect:s143t'
+ended 0 'also one that was to have a terminal'
+in_shell "send:$casemate run -- sh -c 'echo x\$((1+1))y; read -r a; echo got \$a' &\n" \
+	'expect:x2y' 'send:echo a$((1+1))b\n' 'expect:a2b' 'send:fg\n' 'expect:run --' \
+	'send:words\n' 'expect:got words' 'expect:$ '
+ended 0 'what is typed goes to the shell, and after fg to the command'
+in_shell "send:$casemate run -t -- sh -c 'echo x\$((1+1))y; exec cat' &\n" 'expect:x2y' 'send:fg\n' \
+	'raw:yes' 'send:abc\n' 'expect:abc' 'expect:abc' 'send:\x04' 'expect:$ ' 'raw:no'
+ended 0 'fg makes the terminal the command'"'"'s'
+in_shell "send:$casemate run -- sh -c 'echo x\$((1+1))y; exec sleep 30'\n" 'raw:yes' 'expect:x2y' \
+	"run:kill -TSTP \$(pgrep -n -f '^$casemate run')" 'expect:Stopped' 'send:bg\n' \
+	'expect:&' 'sleep:0.3' 'raw:no' 'send:kill %1; wait %1; echo s$?t\n' 'expect:s143t'
+ended 0 'stopped, it can go on there'
+finish
+
 begin 'the terminal is restored'
 terminal 'expect:ready' end -- run -- sh -c 'stty raw -echo; echo ready; kill -9 $$'
 ended 137 'after SIGKILL of the command'
