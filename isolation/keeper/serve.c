@@ -122,6 +122,14 @@ static void op_exec(struct cm_msg *msg)
 	cm_serve_start(&serve, msg);
 }
 
+/* What a terminal or a shell sends to a job goes to the command's group. Another signal is meant
+ * for who handles it, and would end children of it that do not. */
+static bool goes_to_group(int sig)
+{
+	return sig == SIGINT || sig == SIGQUIT || sig == SIGHUP || sig == SIGTERM ||
+	       sig == SIGWINCH || sig == SIGCONT;
+}
+
 static void op_signal(struct cm_msg *msg)
 {
 	struct cm_serve_exec *e = find_by_id(msg->rec.id);
@@ -131,7 +139,7 @@ static void op_signal(struct cm_msg *msg)
 	if (!e || e->has_exited || sig <= 0 || sig > 64)
 		return;
 	/* the main process leads a session and a group of its own number */
-	if (kill(-e->pid, sig) < 0)
+	if (!goes_to_group(sig) || kill(-e->pid, sig) < 0)
 		(void)kill(e->pid, sig);
 }
 

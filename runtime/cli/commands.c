@@ -17,7 +17,12 @@ const struct cm_command cm_commands[] = {
 			"Standard input, output and error are the command's. The exit status is the\n"
 			"command's own; 124: timeout; 125: casemate failed, and the command did not\n"
 			"start or its output could not be written, as the message says; 126, 127: it\n"
-			"cannot be executed, was not found; 128+N: signal N.\n",
+			"cannot be executed, was not found; 128+N: signal N.\n"
+			"\n"
+			"INT, TERM, HUP and QUIT go to the command's process group, which is killed two\n"
+			"seconds after the first or at the second; USR1, USR2, ALRM and the real-time\n"
+			"signals go to the command alone; WINCH and CONT, where it has no terminal, to\n"
+			"its group.\n",
 		.has_keys = true,
 	},
 	{

@@ -9,7 +9,9 @@
  * where the session ended with it, else for a bounded time, since grandchildren may hold them.
  *
  * The first of INT, TERM, HUP, QUIT goes to the command's group, and after two seconds its whole
- * tree is killed; the second kills at once.
+ * tree is killed; the second kills at once. USR1, USR2, ALRM and the real-time signals go to the
+ * command's process as they are, WINCH and CONT to its group unless it has a terminal of the jail's;
+ * TSTP stops the relay alone.
  */
 #include "runtime/cli/relay.h"
 
@@ -77,6 +79,11 @@ static void end_signals(sigset_t *mask)
 static void relayed_signals(sigset_t *mask)
 {
 	end_signals(mask);
+	(void)sigaddset(mask, SIGUSR1);
+	(void)sigaddset(mask, SIGUSR2);
+	(void)sigaddset(mask, SIGALRM);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		(void)sigaddset(mask, sig);
 	(void)sigaddset(mask, SIGWINCH);
 	(void)sigaddset(mask, SIGTSTP);
 	(void)sigaddset(mask, SIGCONT);
@@ -230,28 +237,42 @@ static void follow_terminal(struct loop *loop)
 		cm_terminal_restore();
 }
 
+static void on_signal(struct loop *loop, int sig)
+{
+	struct cm_relay *relay = loop->relay;
+
+	switch (sig) {
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+	case SIGQUIT:
+		on_end_signal(loop, sig);
+		return;
+	case SIGTSTP:
+		on_stop_signal();
+		return;
+	case SIGPIPE:
+		return;
+	case SIGWINCH:
+		on_resize(relay);
+		break;
+	case SIGCONT:
+		on_foreground(loop);
+		break;
+	default:
+		break;
+	}
+	/* the jail's terminal tells of its size itself, and has jobs of its own to stop and continue */
+	if (!relay->wants_tty || (sig != SIGWINCH && sig != SIGCONT))
+		(void)cm_jail_signal(relay->jail, relay->id, sig);
+}
+
 static void take_signals(struct loop *loop)
 {
 	struct signalfd_siginfo info;
 
-	while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		switch (info.ssi_signo) {
-		case SIGWINCH:
-			on_resize(loop->relay);
-			break;
-		case SIGTSTP:
-			on_stop_signal();
-			break;
-		case SIGCONT:
-			on_foreground(loop);
-			break;
-		case SIGPIPE:
-			break;
-		default:
-			on_end_signal(loop, (int)info.ssi_signo);
-			break;
-		}
-	}
+	while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		on_signal(loop, (int)info.ssi_signo);
 }
 
 static void on_started(struct loop *loop, struct cm_msg *msg)

@@ -61,6 +61,27 @@ is "$(out) $rc" 'ready
 int 7' 'or goes on'
 finish
 
+begin 'signals that do not end'
+says() { until_true 5 grep -qx "$1" "$work/out"; }
+traps='for s in USR1 USR2 ALRM RTMIN+3 RTMAX WINCH CONT; do trap "echo got $s" $s; done'
+start run -- bash -c "$traps"'; trap "exit 4" TERM; (exec sleep 30) & echo ready
+	while kill -0 $!; do sleep 0.05; done; exit 5'
+until_true 10 started
+for sig in USR1 USR2 ALRM RTMIN+3 RTMAX WINCH CONT; do
+	kill -s $sig "$bg"
+	says "got $sig"
+	ok "$sig is the command's"
+done
+kill -TERM "$bg"
+wait_bg
+is "$rc" 4 'and only its own: its children do not get them'
+start run -- sh -c 'echo ready; exec sleep 30'
+until_true 10 started
+kill -USR1 "$bg"
+wait_bg
+is "$rc" $((128 + $(number USR1))) 'one that does not handle it ends by it'
+finish
+
 begin 'a command that ignores it'
 start run -- sh -c 'trap "" TERM INT; setsid sh -c "sleep 1000; :" & echo ready; while :; do sleep 0.05; done'
 until_true 10 started
