@@ -9,6 +9,8 @@
 #include "runtime/cli/sessions.h"
 
 #define MAX_TEXT (64UL * 1024 * 1024)
+/* no-cgroup-single-id: the longest without a qualifier */
+#define LEVEL_WIDTH 19
 
 struct ls_options {
 	const char *root;
@@ -53,8 +55,9 @@ static void put_cell(struct cm_buf *out, const char *text, size_t width, bool is
 		cm_buf_putc(out, '\n');
 		return;
 	}
-	for (size_t n = strlen(text); n < width + 2; n++)
+	for (size_t n = strlen(text); n < width; n++)
 		cm_buf_putc(out, ' ');
+	cm_buf_puts(out, "  ");
 }
 
 static void write_row(const struct cm_store_session *s, enum cm_session_status status,
@@ -68,7 +71,7 @@ static void write_row(const struct cm_store_session *s, enum cm_session_status s
 	/* widths that most ids and levels fit; the last column has the rest */
 	put_cell(out, s->record.id, 24, false);
 	put_cell(out, cm_session_status_name(status), 7, false);
-	put_cell(out, level ? level : "-", 14, false);
+	put_cell(out, level ? level : "-", LEVEL_WIDTH, false);
 	put_cell(out, age, 6, false);
 	put_cell(out, subject ? subject : "-", 0, true);
 }
@@ -77,7 +80,7 @@ static void write_header(struct cm_buf *out)
 {
 	put_cell(out, "ID", 24, false);
 	put_cell(out, "STATUS", 7, false);
-	put_cell(out, "LEVEL", 14, false);
+	put_cell(out, "LEVEL", LEVEL_WIDTH, false);
 	put_cell(out, "AGE", 6, false);
 	put_cell(out, "WORKSPACE/REPO", 0, true);
 }

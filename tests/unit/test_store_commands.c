@@ -200,7 +200,7 @@ static void test_ls(void **state)
 	has(b->out, "one                       created");
 	has(b->out, "/.mastracode/web/sandboxes/one\n");
 	has(b->out, "two                       running");
-	has(b->out, "full-single-id");
+	has(b->out, "full-single-id       ");
 	/* what a repository's path can hold does not reach the terminal */
 	has(b->out, "/home/u/project\\x1b[31m\n");
 	hasnt(b->out, "run-x");
@@ -220,6 +220,10 @@ static void test_ls(void **state)
 	/* its owner is gone, and so is what it left */
 	run(b, cm_cmd_ls, "ls -aq");
 	assert_string_equal(b->out, "one\ntwo\n");
+	/* longer than its column, and still apart from the next */
+	env_make(b->env, "a-name-of-more-than-twenty-four");
+	run(b, cm_cmd_ls, "ls");
+	has(b->out, "a-name-of-more-than-twenty-four  created");
 }
 
 static void damage(struct bench *b, const char *id)
