@@ -15,6 +15,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
+#include "runtime/cli/not_found.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/result.h"
 #include "runtime/cli/terminal.h"
@@ -56,13 +57,23 @@ static void on_phase(void *data, const char *name, uint64_t duration_us)
 	(void)fprintf(stderr, "casemate: %s %s\n", name, duration);
 }
 
+/* Where the command was to start, if that is the same directory here. */
+static const char *shown_cwd(const struct run *run)
+{
+	const struct cm_workspace_facts *workspace = &run->local.workspace;
+	const char *cwd = cm_local_cwd(&run->local);
+	bool is_shown = workspace->path && cm_text_has_prefix(cwd, workspace->path);
+
+	return is_shown || (workspace->spelled && cm_text_has_prefix(cwd, workspace->spelled))
+		       ? cwd
+		       : NULL;
+}
+
 /* The command's program was not there: where it is on the host says more than an errno. */
 static void explain_not_executed(struct run *run, const struct cm_rec_end *end,
 				 struct cm_error *err)
 {
 	const char *name = run->spec->argv.v[0];
-	const char *path = cm_strv_env_get(&run->cli->config.env, "PATH");
-	char full[4096];
 
 	if (end->detail != CM_EXEC_STEP_EXECVE) {
 		(void)cm_error_set(err, CM_E_ISOLATION, end->status, "the command could not %s",
@@ -81,22 +92,8 @@ static void explain_not_executed(struct run *run, const struct cm_rec_end *end,
 				   EXIT_NOT_EXECUTABLE);
 		return;
 	}
-	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "'%s' not found in the jail (exit %d)", name,
-			   EXIT_NOT_FOUND);
-	while (path && *path && !strchr(name, '/')) {
-		int n = (int)strcspn(path, ":");
-
-		if (snprintf(full, sizeof(full), "%.*s/%s", n, path, name) < (int)sizeof(full) &&
-		    access(full, X_OK) == 0) {
-			cm_error_hint(err,
-				      "on this host it is '%s', which the jail does not show: "
-				      "--volume %s:ro",
-				      full, full);
-			return;
-		}
-		path += n;
-		path += *path == ':';
-	}
+	cm_cli_explain_not_found(name, cm_strv_env_get(&run->cli->config.env, "PATH"),
+				 shown_cwd(run), err);
 }
 
 static int exit_of_not_executed(const struct cm_rec_end *end, int failure_exit)

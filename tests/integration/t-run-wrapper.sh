@@ -30,6 +30,26 @@ expect_status 126 'of one that is no program'
 like "$(err)" "casemate: cannot execute '/etc/passwd' in the jail (exit 126)*" 'which is said'
 run run -- ./missing
 expect_status 127 'of a path that is not there'
+for name in 'make test' cd 'A=1'; do
+	run run -- "$name" /tmp
+	is "$rc $(err)" "127 casemate: '$name' not found in the jail (exit 127)
+hint: shell text goes after -c: casemate run -c 'TEXT'" "of what only a shell knows: $name"
+done
+printf '#!/no/such/interpreter -x\n' >"$work/w/script"
+printf '#!/bin/sh\r\n' >"$work/w/dos"
+chmod 755 "$work/w/script" "$work/w/dos"
+give "$work/w/script" "$work/w/dos"
+for name in ./script "$work/w/script"; do
+	run run -- "$name"
+	like "$rc $(err)" "127 casemate: the interpreter of '$name', '/no/such/interpreter', not found in the jail (exit 127)
+hint: *" 'of a script whose interpreter is not there'
+done
+run run -- ./dos
+like "$rc $(err)" "127 casemate: the interpreter of './dos', *
+hint: *carriage return*" 'of one with a carriage return'
+run run --no-workspace -- "$work/w/script"
+like "$(err)" "casemate: '$work/w/script' not found in the jail*" 'a script that the jail does not show'
+rm -f "$work/w/script" "$work/w/dos"
 run run -w /no/such/place -- true
 refused "cannot enter '/no/such/place' in the jail*" '--workdir *' 'a working directory that is not there'
 run run --
