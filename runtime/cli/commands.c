@@ -22,7 +22,13 @@ const struct cm_command cm_commands[] = {
 			"INT, TERM, HUP and QUIT go to the command's process group, which is killed two\n"
 			"seconds after the first or at the second; USR1, USR2, ALRM and the real-time\n"
 			"signals go to the command alone; WINCH and CONT, where it has no terminal, to\n"
-			"its group.\n",
+			"its group.\n"
+			"\n"
+			"A session that --session names works in a directory of its own below --root,\n"
+			"not in the current one, unless --workspace or --repo say otherwise. All of a\n"
+			"workspace's .git is read-only unless --git rw is given.\n"
+			"\n"
+			"DURATION is 500ms, 90s, 10m or 1h; SIZE is 64K, 512M or 2G.\n",
 		.has_keys = true,
 	},
 	{
