@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,21 +63,46 @@ static bool is_trusted(const struct stat *st)
 	return (st->st_mode & S_IWGRP) == 0 || is_private_group(st->st_gid);
 }
 
+static int refuse(const char *path, const struct stat *st, struct cm_error *err)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid()) {
+		cm_error_set(err, CM_E_DENIED, 0,
+			     "'%s' belongs to uid %u, who could put anything there", path,
+			     (unsigned int)st->st_uid);
+		cm_error_hint(err,
+			      "only what is root's or uid %u's is run; install it: "
+			      "sudo cmake --install build",
+			      (unsigned int)geteuid());
+		return CM_E_DENIED;
+	}
+	cm_error_set(err, CM_E_DENIED, 0, "'%s' could have been put there by somebody else", path);
+	cm_error_hint(err, "make it writable by nobody but its owner: chmod go-w '%s'", path);
+	return CM_E_DENIED;
+}
+
 /* 1: that is it, 0: there is none, negative: it cannot be trusted */
 static int look(const char *dir, const char *name, char *buf, size_t size, struct cm_error *err)
 {
 	struct stat st;
 	struct stat dir_st;
 
-	if ((size_t)snprintf(buf, size, "%s/%s", dir, name) >= size || stat(buf, &st) < 0)
+	if ((size_t)snprintf(buf, size, "%s/%s", dir, name) >= size || stat(buf, &st) < 0 ||
+	    !S_ISREG(st.st_mode) || stat(dir, &dir_st) < 0)
 		return 0;
-	if (S_ISREG(st.st_mode) && is_trusted(&st) && stat(dir, &dir_st) == 0 &&
-	    is_trusted(&dir_st))
-		return 1;
-	cm_error_set(err, CM_E_DENIED, 0, "'%s' could have been put there by somebody else", buf);
-	cm_error_hint(err, "make it and its directory yours or root's, writable by nobody else: "
-			   "chmod go-w");
-	return CM_E_DENIED;
+	if (!is_trusted(&st))
+		return refuse(buf, &st, err);
+	return is_trusted(&dir_st) ? 1 : refuse(dir, &dir_st, err);
+}
+
+/* Where an installation has them that was given another prefix than the one that it was built for. */
+static int look_beside(const char *own_dir, const char *name, char *buf, size_t size,
+		       struct cm_error *err)
+{
+	char path[2 * PATH_MAX];
+	char dir[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/" CM_LIBEXEC_FROM_BIN, own_dir);
+	return realpath(path, dir) ? look(dir, name, buf, size, err) : 0;
 }
 
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err)
@@ -84,9 +110,13 @@ int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *er
 	char dir[PATH_MAX];
 	int r = 0;
 
-	/* beside this program first: a build must not run with an installed keeper */
-	if (own_directory(dir, sizeof(dir)) == 0 && strcmp(dir, CM_BINDIR) != 0)
-		r = look(dir, name, buf, size, err);
+	/* from this program's place first: a build must not run with an installed keeper */
+	if (own_directory(dir, sizeof(dir)) == 0) {
+		if (strcmp(dir, CM_BINDIR) != 0)
+			r = look(dir, name, buf, size, err);
+		if (r == 0)
+			r = look_beside(dir, name, buf, size, err);
+	}
 	if (r == 0)
 		r = look(CM_LIBEXECDIR, name, buf, size, err);
 	if (r != 0)

@@ -10,8 +10,8 @@
 #include "casemate/error.h"
 
 /*
- * The installed path, or, for a program that runs from elsewhere (a build directory), its own
- * directory. Either way program and directory belong to this user or root, and nobody else can
+ * For a program that runs from elsewhere than it was built for: its own directory (a build), or
+ * ../libexec/casemate from there (another prefix). Else the installed path. Always program and directory belong to this user or root, and nobody else can
  * write them, be it by a group. No environment variable has a say.
  */
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err);

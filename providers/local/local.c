@@ -144,6 +144,13 @@ static int fill_record(struct cm_local *l, struct cm_session_record *record, con
 	return CM_OK;
 }
 
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
 static int create(struct cm_local *l, const char *id, struct cm_error *err)
 {
 	const struct cm_slot_space space = { CM_ID_SLOT_BASE, CM_ID_SLOT_SIZE, CM_ID_SLOTS };
@@ -163,8 +170,11 @@ static int create(struct cm_local *l, const char *id, struct cm_error *err)
 		if (r < 0 && record.slot != CM_SLOT_NONE)
 			cm_store_slot_release(&l->store, record.slot, id);
 	}
-	if (r == CM_OK)
+	if (r == CM_OK) {
 		l->has_session = l->is_new = true;
+		/* the name of a temporary one was made up just now */
+		l->has_earlier_files = !record.is_temporary && is_there(l->session.session_dir);
+	}
 	cm_session_record_clear(&record);
 	return r;
 }
@@ -258,7 +268,8 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 		return r;
 	l->has_session = true;
 	l->is_running = cm_store_keeper_alive(&l->session);
-	return cm_local_adopt(l, err);
+	r = cm_local_adopt(l, err);
+	return r == CM_OK && !l->is_running ? cm_store_socket_check(&l->session, err) : r;
 }
 
 const char *cm_local_cwd(const struct cm_local *l)
@@ -292,13 +303,18 @@ int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, in
 static void remove_session(struct cm_local *l)
 {
 	struct cm_error ignored = CM_ERROR_INIT;
+	bool with_files = !l->has_earlier_files;
 	uint32_t slot = l->session.record.slot;
 
-	if (cm_local_remove(&l->store, &l->session, true, l->config, &ignored) == CM_OK)
+	/* a keeper whose start failed has said so, and is about to end */
+	if (!l->is_temporary)
+		(void)cm_local_stop(&l->store, &l->session, cm_clock_mono_ms() + STOP_MS, NULL);
+	if (cm_local_remove(&l->store, &l->session, with_files, l->config, &ignored) == CM_OK)
 		return;
 	/* where the session root cannot be used there is nothing in it, and what was made of a
 	 * session that never was must not stay */
-	if (!l->is_new || cm_local_remove(&l->store, &l->session, false, l->config, NULL) < 0)
+	if (!l->is_new || !with_files ||
+	    cm_local_remove(&l->store, &l->session, false, l->config, NULL) < 0)
 		cm_local_note(l, ignored.msg);
 	else if (slot != CM_SLOT_NONE)
 		cm_store_slot_release(&l->store, slot, l->session.record.id);

@@ -51,6 +51,8 @@ struct cm_local {
 	bool is_temporary;
 	/* <root>/<id> was made or found */
 	bool has_session_dir;
+	/* <root>/<id> was there before this session was made: nothing in it goes with a failed start */
+	bool has_earlier_files;
 	/* runs already: somebody else's start, or an earlier one of ours */
 	bool is_running;
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */

@@ -228,6 +228,8 @@ int cm_store_session_create(struct cm_store *store, const struct cm_session_reco
 	else if (s.record.is_temporary)
 		r = create_temporary(store, &s, err);
 	else
+		r = cm_store_socket_check(&s, err);
+	if (r == CM_OK && !s.record.is_temporary)
 		r = create_lasting(store, &s, err);
 	if (r != CM_OK) {
 		cm_store_session_close(&s);

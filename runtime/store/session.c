@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,6 +75,21 @@ int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s)
 	s->session_dir = cm_asprintf("%s/%s", s->record.root, s->record.id);
 	s->socket_path = socket_path(store, s);
 	return s->dir && s->session_dir && s->socket_path ? CM_OK : CM_E_NOMEM;
+}
+
+int cm_store_socket_check(const struct cm_store_session *s, struct cm_error *err)
+{
+	size_t max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+
+	if (strlen(s->socket_path) <= max)
+		return CM_OK;
+	(void)cm_error_set(err, CM_E_INVALID, 0,
+			   "the socket of session '%s' would have a path of %zu bytes, and the "
+			   "kernel takes %zu: '%.300s'",
+			   s->record.id, strlen(s->socket_path), max, s->socket_path);
+	cm_error_hint(err, "set XDG_RUNTIME_DIR to a directory with a shorter name; without "
+			   "--session none is needed");
+	return CM_E_INVALID;
 }
 
 static bool count_entry(int dir_fd, const char *name, void *data)

@@ -173,6 +173,8 @@ int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm
 int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 			    struct cm_error *err);
 void cm_store_session_close(struct cm_store_session *s);
+/* Can a keeper listen at the session's socket? CM_E_INVALID where its path is too long for one. */
+int cm_store_socket_check(const struct cm_store_session *s, struct cm_error *err);
 void cm_session_record_clear(struct cm_session_record *r);
 
 /* Where slots lie among the kernel's ids: isolation/plan owns the numbers, the caller knows them. */

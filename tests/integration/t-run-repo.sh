@@ -143,6 +143,22 @@ ok 'inspect shows how long it took'
 run rm --files i
 finish
 
+begin 'files of a session that was removed'
+repository "$work/w"
+start_files
+run run --session k -- sh -c 'echo precious >precious; mkdir w; echo y >w/y'
+run rm k
+run run --session k --repo . -- true
+is "$rc $(cat "$root/k/precious" "$root/k/w/y" 2>/dev/null | tr '\n' ' ')" '125 precious y ' \
+	'a first start that fails leaves them'
+run ls
+! grep -q '^k ' "$work/out"
+ok 'and no session'
+rm -rf "${root:?}/k"
+# what is removed by hand, rm sees when it looks at the ids that are in use
+run rm k
+finish
+
 begin '--keep'
 repository "$work/w"
 start_files
@@ -344,6 +360,28 @@ up*' 'is checked out as data'
 ok 'and nothing of it has run'
 ! grep -q 'post-checkout\|touch' "$work/out"
 ok 'nor comes along'
+finish
+
+begin 'an installation'
+repository "$work/w"
+if ! command -v cmake >/dev/null || [ ! -f "$binaries/../cmake_install.cmake" ]; then
+	skip TOOLS 'no cmake, or not a build directory' 'below another prefix'
+elif ! cmake --install "$(dirname "$binaries")" --prefix "$work/prefix" >"$work/log" 2>&1; then
+	false
+	ok 'below another prefix' || sed 's/^/# /' "$work/log"
+else
+	chmod -R go-w "$work/prefix"
+	start_files
+	was=$casemate
+	casemate=$work/prefix/bin/casemate
+	run run --repo . -- cat file
+	is "$(out) $rc" 'two 0' 'below another prefix has all that a checkout needs'
+	chmod o+w "$work/prefix/libexec/casemate"
+	run run -- true
+	refused "'$work/prefix/libexec/casemate' could have been put there by somebody else" 'make it writable *' \
+		'and trusts no directory that others can write'
+	casemate=$was
+fi
 finish
 
 done_testing
