@@ -8,16 +8,26 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "isolation/host/node.h"
 #include "providers/local/inside.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 
-#define PLAN_FILE "plan"
-#define PLAN_MAX (8L * 1024 * 1024)
+/*
+ * What a session's groups are found by, as text: it outlives the build that wrote it, which a plan
+ * does not. Four lines, then the directories that the groups are in, as the plan has them.
+ */
+#define GROUPS_FILE "plan"
+#define GROUPS_FORMAT "casemate groups 1"
+#define GROUPS_MAX (64UL * 1024)
 
 static int spec_of_root(const char *dir, struct cm_spec *spec, struct cm_error *err)
 {
@@ -108,15 +118,27 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 
 int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 {
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+	struct cm_plan p;
+
 	if (l->summary.cgroup_controllers == 0)
 		return 0;
-	return cm_replace_file_at(l->session.dir_fd, PLAN_FILE, plan->data, plan->len, 0600, false);
+	if (cm_plan_check(plan->data, plan->len, &p, NULL) < 0)
+		return -EINVAL;
+	cm_buf_init(&text, GROUPS_MAX);
+	cm_buf_printf(&text, GROUPS_FORMAT "\n%u %u\n%s\n%s", p.header->cgroup,
+		      (p.header->flags & CM_PLANF_TEMPORARY) != 0,
+		      cm_plan_str(&p, p.header->session_id),
+		      cm_plan_str(&p, p.header->cgroup_base));
+	if (cm_buf_status(&text) != CM_OK)
+		return -ENOMEM;
+	return cm_replace_file_at(l->session.dir_fd, GROUPS_FILE, text.data, text.len, 0600, false);
 }
 
 void cm_local_forget_plan(struct cm_local *l)
 {
 	if (l->summary.cgroup_controllers != 0)
-		(void)unlinkat(l->session.dir_fd, PLAN_FILE, 0);
+		(void)unlinkat(l->session.dir_fd, GROUPS_FILE, 0);
 }
 
 void cm_local_drop_plan(struct cm_local *l)
@@ -125,38 +147,127 @@ void cm_local_drop_plan(struct cm_local *l)
 		cm_local_forget_plan(l);
 }
 
-/* 0 or -errno; -ENOENT: none is kept */
-static int load_plan(int dir_fd, struct cm_buf *plan)
-{
-	CM_AUTO_FD int fd = openat(dir_fd, PLAN_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	char chunk[16384];
-	ssize_t n;
+struct groups {
+	char *text;
+	unsigned int kind;
+	bool is_temporary;
+	/* in text */
+	const char *session_id;
+	const char *base;
+};
 
-	if (fd < 0)
-		return -errno;
-	cm_buf_init(plan, (size_t)PLAN_MAX);
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-		cm_buf_append(plan, chunk, (size_t)n);
-	return n < 0 || cm_buf_status(plan) != CM_OK ? -EIO : 0;
+static void clear_groups(struct groups *g)
+{
+	cm_ptr_free(&g->text);
 }
 
-/* A keeper does it: it is what has the rights, and what knows which groups a plan means. */
-static int collect_plan(int dir_fd, const struct cm_buf *plan)
+static int parse_groups(struct groups *g)
 {
-	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
-	struct cm_jail jail;
+	char *line = strchr(g->text, '\n');
+	unsigned int is_temporary;
+	char *id;
+	char *base;
+
+	if (!line || strncmp(g->text, GROUPS_FORMAT "\n", sizeof(GROUPS_FORMAT)) != 0 ||
+	    sscanf(line, "%u %u", &g->kind, &is_temporary) != 2)
+		return -ENOENT;
+	id = strchr(line + 1, '\n');
+	base = id ? strchr(id + 1, '\n') : NULL;
+	if (!base)
+		return -ENOENT;
+	*base = '\0';
+	g->is_temporary = is_temporary != 0;
+	g->session_id = id + 1;
+	g->base = base + 1;
+	return 0;
+}
+
+/* 0 or -errno; -ENOENT: none are kept. What is not understood cannot be followed. */
+static int load_groups(int dir_fd, struct groups *g)
+{
 	int r;
 
+	memset(g, 0, sizeof(*g));
+	r = cm_read_text_at(dir_fd, GROUPS_FILE, GROUPS_MAX, &g->text);
+	if (r < 0)
+		return r;
+	r = parse_groups(g);
+	if (r < 0)
+		clear_groups(g);
+	return r;
+}
+
+/* Where none was made, or all went with the last of them, nobody is needed to remove them. */
+static bool is_any_there(const struct groups *g)
+{
+	const char *dir = g->base;
+	char path[PATH_MAX];
+	struct stat st;
+
+	while (g->kind != CM_CGROUP_NONE && *dir != '\0') {
+		int n = (int)strcspn(dir, "\n");
+
+		if (n > 0 && (snprintf(path, sizeof(path), "%.*s/cm-%s", n, dir, g->session_id) >=
+				      (int)sizeof(path) ||
+			      lstat(path, &st) == 0 || errno != ENOENT))
+			return true;
+		dir += n;
+		dir += *dir == '\n';
+	}
+	return false;
+}
+
+/* As much of a plan as names the groups. */
+static int make_plan(const struct groups *g, struct cm_buf *plan)
+{
+	struct cm_plan_builder *b = cm_malloc(sizeof(*b));
+	int r;
+
+	if (!b)
+		return CM_E_NOMEM;
+	cm_buf_init(plan, GROUPS_MAX + 64UL * 1024);
+	cm_plan_builder_init(b);
+	b->header.flags = CM_PLANF_TEMPORARY;
+	b->header.idmap = CM_IDMAP_SLOT;
+	b->header.uid_base = b->header.gid_base = CM_ID_SLOT_BASE;
+	b->header.seccomp = CM_SECCOMP_DEFAULT;
+	b->header.cgroup = g->kind;
+	b->header.cgroup_controllers = (1U << CM_CG_N) - 1;
+	b->header.session_id = cm_plan_builder_str(b, g->session_id);
+	b->header.cgroup_base = cm_plan_builder_str(b, g->base);
+	r = cm_plan_builder_finish(b, plan, NULL);
+	cm_plan_builder_clear(b);
+	free(b);
+	return r;
+}
+
+/* A keeper does it: it is what has the rights, and what knows how to end what is in them. */
+static int remove_groups(const struct groups *g, struct cm_error *err)
+{
+	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
+	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	struct cm_jail jail;
+	int r = make_plan(g, &plan);
+
+	if (r < 0)
+		return r;
 	cm_jail_init(&jail);
-	r = cm_jail_spawn(&jail, &start, NULL);
+	r = cm_jail_spawn(&jail, &start, err);
 	if (r == CM_OK)
-		r = cm_jail_plan(&jail, plan->data, plan->len, NULL);
+		r = cm_jail_plan(&jail, plan.data, plan.len, err);
 	/* killed like the one before it, or something still runs there: the next one will do it */
 	(void)cm_jail_close(&jail);
 	if (r == CM_OK && (!WIFEXITED(jail.wait_status) || WEXITSTATUS(jail.wait_status) != 0))
 		r = -EBUSY;
-	if (r == CM_OK)
-		(void)unlinkat(dir_fd, PLAN_FILE, 0);
+	return r;
+}
+
+static int collect_groups(int dir_fd, const struct groups *g, struct cm_error *err)
+{
+	int r = is_any_there(g) ? remove_groups(g, err) : 0;
+
+	if (r == 0)
+		(void)unlinkat(dir_fd, GROUPS_FILE, 0);
 	return r;
 }
 
@@ -164,29 +275,31 @@ static int collect_plan(int dir_fd, const struct cm_buf *plan)
  * A keeper that ends by itself says so last, when its groups are gone: that of a lasting session in
  * the end record, that of any other jail to its client, who then forgets the plan.
  */
-static bool was_killed(const struct cm_store_session *s, const struct cm_buf *kept)
+static bool was_killed(const struct cm_store_session *s, const struct groups *g)
 {
 	struct cm_end_record end = { 0 };
-	struct cm_plan plan;
 
-	if (cm_plan_check(kept->data, kept->len, &plan, NULL) == CM_OK &&
-	    (plan.header->flags & CM_PLANF_TEMPORARY) != 0)
-		return true;
-	return cm_store_read_end(s, &end) != CM_OK || end.generation != s->record.generation;
+	return g->is_temporary || cm_store_read_end(s, &end) != CM_OK ||
+	       end.generation != s->record.generation;
 }
 
 int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err)
 {
-	CM_AUTO_BUF struct cm_buf plan = { 0 };
-	int r = load_plan(s->dir_fd, &plan);
+	struct cm_error why = CM_ERROR_INIT;
+	struct groups g;
+	int r = load_groups(s->dir_fd, &g);
 
-	if (r == 0 && was_killed(s, &plan))
-		r = collect_plan(s->dir_fd, &plan);
+	if (r == 0 && was_killed(s, &g))
+		r = collect_groups(s->dir_fd, &g, &why);
+	clear_groups(&g);
 	if (r == 0 || r == -ENOENT)
 		return CM_OK;
-	cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'",
-		     s->record.id);
-	cm_error_hint(err, "casemate rm %s tries again", s->record.id);
+	cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'%s%s",
+		     s->record.id, why.msg[0] != '\0' ? ": " : "", why.msg);
+	if (why.hint[0] != '\0')
+		cm_error_hint(err, "%s", why.hint);
+	else
+		cm_error_hint(err, "casemate rm %s tries again", s->record.id);
 	return CM_E_BUSY;
 }
 
@@ -194,12 +307,15 @@ int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err
 int cm_local_collect_group(const char *dir, void *data)
 {
 	CM_AUTO_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	CM_AUTO_BUF struct cm_buf plan = { 0 };
+	struct groups g;
 	int r;
 
 	(void)data;
 	if (dir_fd < 0)
 		return -errno;
-	r = load_plan(dir_fd, &plan);
-	return r < 0 ? r : collect_plan(dir_fd, &plan);
+	r = load_groups(dir_fd, &g);
+	if (r == 0)
+		r = collect_groups(dir_fd, &g, NULL);
+	clear_groups(&g);
+	return r;
 }

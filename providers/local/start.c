@@ -146,6 +146,9 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 		r = cm_store_session_save(&l->session, false, err);
 	if (r == CM_OK && !l->jail.is_ahead)
 		r = spawn(l, err);
+	/* a plan that nobody got made no group */
+	if (r < 0 && l->is_new)
+		cm_local_forget_plan(l);
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan->data, plan->len, err);
 }
 

@@ -110,6 +110,55 @@ is "$(status_of b)" running 'kill -9 of a client does not end the session'
 run rm --files b
 finish
 
+begin 'a runtime directory with a long name'
+if [ "$identity" = root ]; then
+	skip IDENTITY 'the directory of root is named by nobody' 'is told before'
+else
+	mkdir -p "$work/runtime/$(printf 'long%.0s' {1..25})" && give "$work/runtime"
+	start_files
+	XDG_RUNTIME_DIR=$(echo "$work/runtime/long"*)
+	allow '/runtime/(long)+/casemate'
+	run run --session long -- true
+	refused "the socket of session 'long' would have a path of *" 'set XDG_RUNTIME_DIR *' 'is told before'
+	run ls
+	! grep -q long "$work/out"
+	ok 'and no session is made'
+	run run -- echo temporary
+	expect_out temporary 'a temporary one needs none'
+fi
+finish
+
+begin 'helpers of another user'
+if [ "$identity" = root ]; then
+	mkdir "$work/h" && cp "$top/bin/"* "$work/h" && chown -R 64101 "$work/h"
+	start_files
+	was=$casemate
+	casemate=$work/h/casemate
+	run run --session u -- true
+	refused "'*casemate-keeper' belongs to uid 64101*" '*install it: sudo cmake --install build' \
+		'are not run'
+	run run --session u --repo "$work/w" -- true
+	refused "'*casemate-*' belongs to uid 64101*" '*install it: *' 'nor for a checkout'
+	casemate=$was
+	run ls
+	! grep -q '^u ' "$work/out"
+	ok 'and no session is left'
+	# one whose keeper is gone with all that it had made
+	run run --session v -- true
+	cp -r /var/lib/casemate/sessions/v "$work/v"
+	run stop v
+	rm -f /var/lib/casemate/sessions/v/end
+	[ ! -e "$work/v/plan" ] || cp "$work/v/plan" /var/lib/casemate/sessions/v/plan
+	rm -rf "$work/v"
+	casemate=$work/h/casemate
+	run rm --files v
+	is "$rc" 0 'without groups nobody is needed to remove a session'
+	casemate=$was
+else
+	skip IDENTITY 'only root runs what is of others' 'are not run'
+fi
+finish
+
 begin 'contradictions'
 run run --session c --network none --memory '1G?' -- true
 run run --session c --memory '1G?' -- echo same
