@@ -131,7 +131,7 @@ hint: *" "$sig: which is said"
 		"$sig: and again by a run without the commands"
 	rm -f "$root/i/w/tries"
 done
-run run --session i --repo . --setup 'touch done' -- ls done
+run run --session i --repo . --setup 'touch done' -- ls 'done'
 is "$(out) $rc" 'done 0' 'the next start with setup commands runs them'
 run run --session i --repo . --setup 'touch done' -- true
 expect_stderr '' 'once'
