@@ -223,6 +223,18 @@ static int in_jail(struct cm_local *l, struct cm_error *err)
 	return r;
 }
 
+/*
+ * The helper gives a checkout its name when it is complete: a death before the record said so leaves
+ * a whole one. What was there before is not ours to take.
+ */
+static int begin(struct cm_local *l, struct cm_error *err)
+{
+	if (l->is_temporary || l->session.record.is_checkout_begun || is_there(l))
+		return CM_OK;
+	l->session.record.is_checkout_begun = true;
+	return cm_store_session_save(&l->session, false, err);
+}
+
 int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 {
 	int64_t start_us = cm_clock_mono_us();
@@ -234,6 +246,8 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 		return CM_OK;
 	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)
+		r = begin(l, err);
+	if (r == CM_OK && !(l->session.record.is_checkout_begun && is_there(l)))
 		r = in_jail(l, err);
 	if (r < 0)
 		return r;

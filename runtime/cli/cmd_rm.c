@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate rm: end sessions and forget them; the user's files only when asked. */
+#include <sys/stat.h>
+
 #include "providers/local/local.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/sessions.h"
@@ -13,6 +15,7 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 		      struct cm_error *err)
 {
 	const struct removal *removal = data;
+	struct stat st;
 	int r = CM_OK;
 
 	/* of a temporary session the lock that we have says that nothing runs */
@@ -20,7 +23,10 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 		r = cm_cli_stop_session(removal->cli, store, s, err);
 	if (r < 0)
 		return r;
-	return cm_local_remove(store, s, removal->with_files, &removal->cli->config, err);
+	r = cm_local_remove(store, s, removal->with_files, &removal->cli->config, err);
+	if (r == CM_OK && lstat(s->session_dir, &st) == 0)
+		cm_cli_note(removal->cli, "files kept in '%s'", s->session_dir);
+	return r;
 }
 
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)

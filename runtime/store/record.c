@@ -110,6 +110,7 @@ static const struct field fields[] = {
 	{ "repo", FIELD_STRING, AT(repo), NULL, 0 },
 	{ "ref", FIELD_STRING, AT(ref), NULL, 0 },
 	{ "checkout", FIELD_STRING, AT(checkout), NULL, 0 },
+	{ "checkout_begun", FIELD_BOOL, AT(is_checkout_begun), NULL, 0 },
 	{ "checkout_done", FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
 	{ "network", FIELD_ENUM, AT(network), network_of, CM_NETWORK_HOST },
 	{ "rootfs", FIELD_STRING, AT(rootfs), NULL, 0 },

@@ -78,6 +78,8 @@ struct cm_session_record {
 	char *ref;
 	/* absolute; NULL without --repo. <root>/<id>/<repository name> */
 	char *checkout;
+	/* said before it is: what has its name then, and is not said to be done, is complete */
+	bool is_checkout_begun;
 	bool is_checkout_done;
 	enum cm_network network;
 	char *rootfs;

@@ -143,11 +143,30 @@ ok 'inspect shows how long it took'
 run rm --files i
 finish
 
+begin 'a checkout that nobody wrote down'
+repository "$work/w"
+start_files
+run run --session n --repo . -- touch mine
+run stop n
+state=$(cm inspect n | sed -n 's/^state *//p')/state.json
+grep -q '"checkout_begun":true' "$state"
+ok 'that it begins is written down'
+sed -i 's/"checkout_done":true/"checkout_done":false/' "$state"
+run run --session n -- ls mine
+expect_out mine 'a whole one is taken over'
+sed -i 's/"checkout_done":true/"checkout_done":false/; s/"checkout_begun":true/"checkout_begun":false/' "$state"
+run stop n
+run run --session n -- ls mine
+expect_status 125 'what was there before is not'
+run rm --files n
+finish
+
 begin 'files of a session that was removed'
 repository "$work/w"
 start_files
 run run --session k -- sh -c 'echo precious >precious; mkdir w; echo y >w/y'
 run rm k
+like "$(err)" "note: files kept in '$root/k'" 'rm says where they are'
 run run --session k --repo . -- true
 is "$rc $(cat "$root/k/precious" "$root/k/w/y" 2>/dev/null | tr '\n' ' ')" '125 precious y ' \
 	'a first start that fails leaves them'
