@@ -163,21 +163,22 @@ static void clear_groups(struct groups *g)
 
 static int parse_groups(struct groups *g)
 {
-	char *line = strchr(g->text, '\n');
-	unsigned int is_temporary;
-	char *id;
+	static const char format[] = GROUPS_FORMAT "\n";
+	char *line = g->text + sizeof(format) - 1;
 	char *base;
 
-	if (!line || strncmp(g->text, GROUPS_FORMAT "\n", sizeof(GROUPS_FORMAT)) != 0 ||
-	    sscanf(line, "%u %u", &g->kind, &is_temporary) != 2)
+	/* two digits in a line */
+	if (strncmp(g->text, format, sizeof(format) - 1) != 0 || line[0] < '0' ||
+	    line[0] > '0' + CM_CGROUP_V2 || line[1] != ' ' || line[2] < '0' || line[2] > '1' ||
+	    line[3] != '\n')
 		return -ENOENT;
-	id = strchr(line + 1, '\n');
-	base = id ? strchr(id + 1, '\n') : NULL;
+	g->session_id = line + 4;
+	base = strchr(g->session_id, '\n');
 	if (!base)
 		return -ENOENT;
 	*base = '\0';
-	g->is_temporary = is_temporary != 0;
-	g->session_id = id + 1;
+	g->kind = (unsigned int)(line[0] - '0');
+	g->is_temporary = line[2] == '1';
 	g->base = base + 1;
 	return 0;
 }
