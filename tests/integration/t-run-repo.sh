@@ -383,8 +383,11 @@ finish
 
 begin 'an installation'
 repository "$work/w"
+start_files
 if ! command -v cmake >/dev/null || [ ! -f "$binaries/../cmake_install.cmake" ]; then
 	skip TOOLS 'no cmake, or not a build directory' 'below another prefix'
+elif [ ! -w "$(dirname "$binaries")" ]; then
+	skip ROOT 'cmake writes a manifest to the build directory' 'below another prefix'
 elif ! cmake --install "$(dirname "$binaries")" --prefix "$work/prefix" >"$work/log" 2>&1; then
 	false
 	ok 'below another prefix' || sed 's/^/# /' "$work/log"
