@@ -56,7 +56,7 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 	}
 	jail->sock = pair[0];
 	jail->is_temporary = start->is_temporary;
-	jail->is_ahead = false;
+	jail->is_ahead = jail->has_ended = false;
 	return CM_OK;
 }
 
@@ -211,7 +211,7 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 				    session_id);
 	send_within(fd, INT64_MAX);
 	jail->sock = cm_fd_take(&fd);
-	jail->is_temporary = false;
+	jail->is_temporary = jail->has_ended = false;
 	r = cm_jail_wait_up(jail, deadline_ms, err);
 	if (r < 0 && jail->has_ended) {
 		cm_fd_close(&jail->sock);
