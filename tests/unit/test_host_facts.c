@@ -559,9 +559,11 @@ static void test_unreadable(void **state)
 		cm_workspace_facts_clear(&ws);
 		fd = open(at(names[i]), O_RDWR | O_CLOEXEC);
 		assert_true(fd >= 0);
-		assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
-		check_refused("app", strrchr(at(names[i]), '/'));
-		assert_int_equal(fcntl(fd, F_SETLEASE, F_UNLCK), 0);
+		/* inside a session nobody may have a lease */
+		if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
+			check_refused("app", strrchr(at(names[i]), '/'));
+			assert_int_equal(fcntl(fd, F_SETLEASE, F_UNLCK), 0);
+		}
 		assert_int_equal(pwrite(fd, "\0", 1, 0), 1);
 		check_refused("app", "is not a text file");
 		file(names[i], large);
