@@ -199,6 +199,9 @@ int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t de
 		/* between the answer and the release of its lock, or not listening yet */
 		(void)nanosleep(&pause, NULL);
 	}
+	/* it has nothing to do any more, but "stopped" means that it is not there either */
+	if (r == CM_OK && keeper.pidfd >= 0)
+		(void)wait_gone(keeper.pidfd, cm_clock_mono_ms() + GONE_MS);
 	cm_peer_close(&keeper);
 	return r;
 }
