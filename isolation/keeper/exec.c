@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "isolation/mech/caps.h"
-#include "isolation/mech/raw_clone.h"
-#include "isolation/mech/raw_syscall.h"
+#include "runtime/base/raw_clone.h"
+#include "runtime/base/raw_syscall.h"
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL

@@ -47,6 +47,9 @@ int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_er
 	return cm_proto_send(sock, &rec, why, NULL, 0);
 }
 
+/* The blob of most records: nothing is allocated for it. */
+static char no_blob[1];
+
 void cm_msg_init(struct cm_msg *msg)
 {
 	memset(msg, 0, sizeof(*msg));
@@ -57,7 +60,8 @@ void cm_msg_init(struct cm_msg *msg)
 void cm_msg_clear(struct cm_msg *msg)
 {
 	cm_sock_close_fds(msg->fds);
-	free(msg->blob);
+	if (msg->blob != no_blob)
+		free(msg->blob);
 	cm_msg_init(msg);
 }
 
@@ -88,6 +92,10 @@ static int take_blob(struct cm_msg *msg, const char *inline_blob, size_t inline_
 {
 	if (msg->rec.len > CM_PROTO_BLOB_MAX)
 		return -EBADMSG;
+	if (msg->rec.len == 0 && (msg->rec.flags & CM_RECF_MEMFD) == 0) {
+		msg->blob = no_blob;
+		return inline_len == 0 ? 0 : -EBADMSG;
+	}
 	msg->blob = cm_malloc((size_t)msg->rec.len + 1);
 	if (!msg->blob)
 		return -ENOMEM;

@@ -255,7 +255,7 @@ int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_er
 
 struct cm_msg {
 	struct cm_rec rec;
-	/* rec.len bytes, NUL-terminated one byte further; owned */
+	/* rec.len bytes, NUL-terminated one byte further; cm_msg_clear's to free */
 	char *blob;
 	/* unused ones are -1; the memfd is taken out */
 	int fds[8];

@@ -53,7 +53,7 @@ void cm_serve_refuse(struct cm_serve *s, uint64_t id, const struct cm_error *err
 
 static struct cm_serve_exec *find_by_id(uint64_t id)
 {
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve.n_slots; i++) {
 		struct cm_serve_exec *e = &serve.execs[i];
 
 		if (e->id == id && e->phase != CM_PHASE_FREE && e->phase != CM_PHASE_LINGERING)
@@ -64,7 +64,7 @@ static struct cm_serve_exec *find_by_id(uint64_t id)
 
 static struct cm_serve_exec *find_by_pid(pid_t pid)
 {
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve.n_slots; i++) {
 		struct cm_serve_exec *e = &serve.execs[i];
 
 		if (e->pid == pid && e->phase != CM_PHASE_FREE && e->phase != CM_PHASE_LINGERING)

@@ -68,6 +68,8 @@ struct cm_serve {
 	struct cm_loop loop;
 	/* for the first exec that is due; -1: none is */
 	int timer;
+	/* those of execs from here on were never used: not even their memory is touched */
+	size_t n_slots;
 	struct cm_serve_exec execs[CM_MAX_EXECS];
 	/* attempts to reach the network that were told of with an end already */
 	uint64_t refused_before;

@@ -13,7 +13,7 @@ static void on_timer(struct cm_loop *loop, int timer, void *data)
 	(void)loop;
 	(void)timer;
 	serve->timer = -1;
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
 
 		if (e->due_ms == 0 || e->due_ms > now)
@@ -28,7 +28,7 @@ static void rearm(struct cm_serve *serve)
 {
 	int64_t first = 0;
 
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve->n_slots; i++) {
 		int64_t due = serve->execs[i].due_ms;
 
 		if (due != 0 && (first == 0 || due < first))

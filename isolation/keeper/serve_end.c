@@ -101,7 +101,7 @@ void cm_serve_finish(struct cm_serve_exec *e)
 
 void cm_serve_settle(struct cm_serve *serve)
 {
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
 
 		if (e->phase == CM_PHASE_ENDING)
@@ -171,13 +171,13 @@ static void tell_all(struct cm_serve *serve)
 {
 	bool is_any_told = false;
 
-	for (size_t i = 0; i < CM_MAX_EXECS; i++)
+	for (size_t i = 0; i < serve->n_slots; i++)
 		is_any_told = is_any_told || serve->execs[i].phase == CM_PHASE_ENDING;
 	if (!is_any_told) {
 		cm_tree_signal_all(SIGTERM);
 		return;
 	}
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
 
 		if (e->phase == CM_PHASE_FREE || e->phase == CM_PHASE_ENDING)
@@ -202,7 +202,7 @@ void cm_serve_stop(struct cm_serve *serve, uint64_t grace_ms)
 		return;
 	serve->is_stopping = true;
 	tell_all(serve);
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
 
 		if (e->phase == CM_PHASE_STARTING || e->phase == CM_PHASE_RUNNING)

@@ -217,6 +217,8 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 		cm_serve_refuse(serve, msg->rec.id, &err);
 		return;
 	}
+	if (slot >= serve->n_slots)
+		serve->n_slots = (size_t)slot + 1;
 	e = &serve->execs[slot];
 	stack = e->stack;
 	memset(e, 0, sizeof(*e));

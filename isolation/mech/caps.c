@@ -9,8 +9,8 @@
 #include <sys/capability.h>
 #include <sys/prctl.h>
 
-#include "isolation/mech/raw_syscall.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/raw_syscall.h"
 
 #define BIT(cap) (1ULL << (cap))
 

@@ -18,10 +18,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "isolation/mech/raw_clone.h"
-#include "isolation/mech/raw_syscall.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
+#include "runtime/base/raw_clone.h"
+#include "runtime/base/raw_syscall.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 
-#include "isolation/mech/raw_syscall.h"
+#include "runtime/base/raw_syscall.h"
 
 /* made at build time: MACHINE_PROFILE_allow[] and _args[] */
 #include "isolation/mech/seccomp_programs.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our other executables: where they are, and how they are started. */
+/* Our other executables: where they are. */
 #include "providers/local/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,44 +121,4 @@ int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *er
 	cm_error_set(err, CM_E_NOT_FOUND, ENOENT, "cannot find '%s'", name);
 	cm_error_hint(err, "it belongs into '%s': install casemate again", CM_LIBEXECDIR);
 	return CM_E_NOT_FOUND;
-}
-
-int cm_helper_spawn_keeper(int sock, const char *scope_id, const char *option, pid_t *ret_pid,
-			   struct cm_error *err)
-{
-	char keeper[PATH_MAX];
-	char scope[PATH_MAX];
-	/* never 3 itself, where dup2 would leave it close-on-exec */
-	CM_AUTO_FD int high = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	char *own_option = (char *)(uintptr_t)option;
-	char *direct[] = { keeper, own_option, NULL };
-	char *scoped[] = {
-		scope, (char *)(uintptr_t)scope_id, (char *)(uintptr_t) "--", keeper, own_option,
-		NULL
-	};
-	/* none of ours reads the environment */
-	char *env[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	int r;
-
-	if (high < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot duplicate a descriptor");
-	r = cm_helper_path("casemate-keeper", keeper, sizeof(keeper), err);
-	if (r == CM_OK && scope_id)
-		r = cm_helper_path("casemate-scope", scope, sizeof(scope), err);
-	if (r < 0)
-		return r;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return cm_error_set(err, CM_E_NOMEM, r, "cannot start the keeper");
-	r = posix_spawn_file_actions_adddup2(&actions, high, 3);
-	if (r == 0)
-		r = posix_spawn(ret_pid, scope_id ? scope : keeper, &actions, NULL,
-				scope_id ? scoped : direct, env);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	if (r == 0)
-		return CM_OK;
-	cm_error_set(err, CM_E_SYS, r, "cannot start '%s'", scope_id ? scope : keeper);
-	cm_error_hint(err, "install casemate again, all of its files at once");
-	return CM_E_SYS;
 }

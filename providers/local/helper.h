@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our other executables: where they are, and how they are started. */
+/* Our other executables: where they are. */
 #ifndef CM_PROVIDERS_LOCAL_HELPER_H
 #define CM_PROVIDERS_LOCAL_HELPER_H
 
-#include <limits.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "casemate/error.h"
 
@@ -15,8 +13,4 @@
  * write them, be it by a group. No environment variable has a say.
  */
 int cm_helper_path(const char *name, char *buf, size_t size, struct cm_error *err);
-/* Spawn the keeper with the socket as descriptor 3; option: one argument for it, or NULL. */
-int cm_helper_spawn_keeper(int sock, const char *scope_id, const char *option, pid_t *ret_pid,
-			   struct cm_error *err);
-
 #endif

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "providers/local/helper.h"
+#include "providers/local/launch.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
@@ -28,6 +28,7 @@ void cm_jail_init(struct cm_jail *jail)
 static void end_keeper(struct cm_jail *jail)
 {
 	cm_fd_close(&jail->sock);
+	(void)cm_launch_end(&jail->launch, NULL);
 	if (jail->spawned > 0) {
 		while (waitpid(jail->spawned, &jail->wait_status, 0) < 0 && errno == EINTR)
 			;
@@ -47,8 +48,8 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 	end_keeper(jail);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a socket pair");
-	r = cm_helper_spawn_keeper(pair[1], start->scope_id, start->is_collect ? "--collect" : NULL,
-				   &jail->spawned, err);
+	r = cm_launch_keeper(pair[1], start->scope_id, start->is_collect ? "--collect" : NULL,
+			     &jail->launch, &jail->spawned, err);
 	(void)close(pair[1]);
 	if (r < 0) {
 		(void)close(pair[0]);
@@ -86,7 +87,9 @@ int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *e
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
 {
 	struct cm_rec rec = { .type = CM_REC_PREPARE, .len = (uint32_t)plan_len };
-	return sent(cm_proto_send(jail->sock, &rec, plan, NULL, 0), err);
+	int r = cm_launch_end(&jail->launch, err);
+
+	return r < 0 ? r : sent(cm_proto_send(jail->sock, &rec, plan, NULL, 0), err);
 }
 
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
@@ -94,7 +97,10 @@ int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct
 	CM_AUTO_FD int fd = cm_memfd_sealed("casemate-plan", plan, plan_len);
 	struct cm_rec rec = { .type = CM_REC_PLAN };
 	int fds[2] = { fd, jail->skeleton.lock_fd };
+	int r = cm_launch_end(&jail->launch, err);
 
+	if (r < 0)
+		return r;
 	if (fd < 0)
 		return cm_error_set(err, CM_E_SYS, -fd, "cannot seal the plan");
 	return sent(cm_proto_send(jail->sock, &rec, NULL, fds, fds[1] >= 0 ? 2 : 1), err);

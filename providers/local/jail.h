@@ -14,6 +14,7 @@
 
 #include "casemate/error.h"
 #include "isolation/keeper/proto.h"
+#include "providers/local/launch.h"
 #include "runtime/base/buf.h"
 #include "runtime/store/store.h"
 
@@ -22,6 +23,8 @@ struct cm_jail {
 	int sock;
 	/* the process that was spawned, until it is waited for; 0: none */
 	pid_t spawned;
+	/* of it, until it is known whether its program runs. Owned. */
+	struct cm_launch *launch;
 	/* how it ended, as wait(2) has it, once it was waited for */
 	int wait_status;
 	bool is_temporary;
@@ -48,8 +51,9 @@ struct cm_jail_start {
 	bool is_collect;
 };
 /*
- * Spawn a keeper, which waits for its plan. Returns at once. One that was spawned already and has got
- * nothing yet is taken where it will do.
+ * Spawn a keeper, which waits for its plan. Returns at once: that its program could not be executed
+ * is said when it is given (a part of) the plan. One that was spawned already and has got nothing yet is taken
+ * where it will do.
  */
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
 /*

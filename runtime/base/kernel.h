@@ -110,6 +110,11 @@ struct cm_clone3_args {
 	uint64_t cgroup;
 };
 
+/* Linux 5.5: handlers go, as they do at execve. Only clone3 has room for it. */
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ULL
+#endif
+
 /* statx(2): what is used here of include/uapi/linux/stat.h; musl 1.2.3 has no declaration. */
 #define CM_STATX_UID 0x0008U
 #define CM_STATX_GID 0x0010U

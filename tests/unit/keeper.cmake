@@ -27,8 +27,11 @@ set_tests_properties(unit.tree PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 RUN_SE
 
 # Makes namespaces of its own, too; each test skips by itself.
 cm_unit_test(ns DEPS plan base)
-target_sources(test_ns PRIVATE "${PROJECT_SOURCE_DIR}/isolation/mech/ns.c"
-	"${PROJECT_SOURCE_DIR}/isolation/mech/raw_clone.c")
+target_sources(test_ns PRIVATE "${PROJECT_SOURCE_DIR}/isolation/mech/ns.c")
 
 # The client's end of it.
 cm_unit_test(local_stop DEPS local)
+
+# The programs that it starts are stood in for.
+cm_unit_test(local_launch DEPS base)
+target_sources(test_local_launch PRIVATE "${PROJECT_SOURCE_DIR}/providers/local/launch.c")

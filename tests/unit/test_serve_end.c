@@ -91,6 +91,8 @@ static int set_up(void **state)
 	serve.timer = -1;
 	assert_int_equal(cm_loop_init(&serve.loop, NULL), CM_OK);
 	e->serve = &serve;
+	/* as if a command had been started in it */
+	serve.n_slots = 1;
 	e->phase = CM_PHASE_RUNNING;
 	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = -1;
 	e->mark.gid = 1;
@@ -238,6 +240,7 @@ static void test_stop_within_a_grace(void **state)
 	struct cm_serve_exec *other = &serve.execs[1];
 	int64_t due;
 
+	serve.n_slots = 2;
 	*other = *e;
 	other->phase = CM_PHASE_LINGERING;
 	cm_serve_end_tree(e, CM_END_TIMEOUT, GRACE_MS);

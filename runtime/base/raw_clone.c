@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clone3 onto another stack, for each architecture. */
-#include "isolation/mech/raw_clone.h"
+#include "runtime/base/raw_clone.h"
 
 #include <asm/unistd.h>
 

@@ -9,8 +9,8 @@
  * Not for clone with a new stack, vfork or rt_sigreturn: the child would return through a frame
  * that is not its own.
  */
-#ifndef CM_ISOLATION_MECH_RAW_SYSCALL_H
-#define CM_ISOLATION_MECH_RAW_SYSCALL_H
+#ifndef CM_RUNTIME_BASE_RAW_SYSCALL_H
+#define CM_RUNTIME_BASE_RAW_SYSCALL_H
 
 #include <asm/unistd.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * as cheap to make and to end from a large process as from a small one. What it may do: see
  * raw_syscall.h.
  */
-#ifndef CM_ISOLATION_MECH_RAW_CLONE_H
-#define CM_ISOLATION_MECH_RAW_CLONE_H
+#ifndef CM_RUNTIME_BASE_RAW_CLONE_H
+#define CM_RUNTIME_BASE_RAW_CLONE_H
 
 #include "runtime/base/kernel.h"
 
