@@ -118,8 +118,16 @@ struct cm_clone3_args {
 /* statx(2): what is used here of include/uapi/linux/stat.h; musl 1.2.3 has no declaration. */
 #define CM_STATX_UID 0x0008U
 #define CM_STATX_GID 0x0010U
+#define CM_STATX_INO 0x0100U
+#define CM_STATX_BTIME 0x0800U
 /* Linux 5.8 */
 #define CM_STATX_MNT_ID 0x1000U
+
+struct cm_statx_time {
+	int64_t sec;
+	uint32_t nsec;
+	int32_t reserved_;
+};
 
 struct cm_statx {
 	uint32_t mask;
@@ -134,7 +142,10 @@ struct cm_statx {
 	uint64_t size;
 	uint64_t blocks;
 	uint64_t attributes_mask;
-	uint64_t times[8];
+	struct cm_statx_time accessed;
+	struct cm_statx_time born;
+	struct cm_statx_time changed;
+	struct cm_statx_time modified;
 	uint32_t devices[4];
 	uint64_t mnt_id;
 	uint64_t reserved_[13];

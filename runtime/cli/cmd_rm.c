@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "providers/local/local.h"
+#include "runtime/base/fd.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/sessions.h"
 
@@ -11,11 +12,24 @@ struct removal {
 	bool with_files;
 };
 
+static void tell_kept(const struct cm_cli *cli, struct cm_store *store,
+		      const struct cm_store_session *s)
+{
+	CM_AUTO_FREE char *command = NULL;
+	struct stat st;
+
+	if (lstat(s->session_dir, &st) < 0)
+		return;
+	if (cm_store_kept_command(store, s->record.root, s->record.id, &command, NULL))
+		cm_cli_note(cli, "files kept in '%s'; %s removes them", s->session_dir, command);
+	else
+		cm_cli_note(cli, "files kept in '%s'", s->session_dir);
+}
+
 static int remove_one(struct cm_store *store, struct cm_store_session *s, const void *data,
 		      struct cm_error *err)
 {
 	const struct removal *removal = data;
-	struct stat st;
 	int r = CM_OK;
 
 	/* of a temporary session the lock that we have says that nothing runs */
@@ -23,9 +37,14 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 		r = cm_cli_stop_session(removal->cli, store, s, err);
 	if (r < 0)
 		return r;
+	/* on a full disk a session goes all the same, and what it says then is less */
+	if (!removal->with_files)
+		(void)cm_store_kept_note(store, s, NULL);
 	r = cm_local_remove(store, s, removal->with_files, &removal->cli->config, err);
-	if (r == CM_OK && lstat(s->session_dir, &st) == 0)
-		cm_cli_note(removal->cli, "files kept in '%s'", s->session_dir);
+	if (r == CM_OK)
+		tell_kept(removal->cli, store, s);
+	else if (s->is_revived)
+		(void)cm_store_session_remove(store, s, false, NULL);
 	return r;
 }
 
@@ -38,6 +57,7 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 		{ "files", '\0', CM_OPTION_SWITCH, &removal.with_files },
 		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
 	};
+	unsigned int flags = CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_store store;
 	int status;
@@ -46,9 +66,10 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) != CM_OK ||
 	    cm_cli_store_open(cli, root, &store, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
-	status = cm_cli_each_session(cli, &store, n, argv + 1,
-				     CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED,
-				     remove_one, &removal);
+	if (removal.with_files)
+		flags |= CM_STORE_KEPT;
+	status = cm_cli_each_session(cli, &store, n, argv + 1, flags, remove_one, &removal);
+	cm_store_kept_collect(&store);
 	(void)cm_store_collect_slots(&store, NULL);
 	cm_store_close(&store);
 	return status;

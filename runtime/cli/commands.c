@@ -66,8 +66,10 @@ const struct cm_command cm_commands[] = {
 		.run = cm_cmd_rm,
 		.usage = "[--files] ID...",
 		.summary = "end a session and forget it",
-		.details = "      --root DIR             session root\n"
-			   "      --files                remove its session directory too\n",
+		.details =
+			"      --root DIR             session root\n"
+			"      --files                remove its session directory too, or what an\n"
+			"                             earlier rm kept of it\n",
 	},
 	{
 		.name = "doctor",

@@ -127,6 +127,7 @@ static const struct field fields[] = {
 	{ "level", FIELD_STRING, AT(level), NULL, 0 },
 	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
 	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },
+	{ "kept", FIELD_STRING, AT(kept), NULL, 0 },
 };
 
 /* enumerations are read and written through an int */

@@ -145,6 +145,8 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 	slot_fd = cm_store_slot_hold(store, s->record.slot, s->record.id);
 	r = s->record.is_temporary ? remove_temporary(store, s, err)
 				   : remove_lasting(store, s, err);
+	if (r == CM_OK && with_files && !s->record.is_temporary)
+		cm_store_kept_forget(store, &s->record);
 	if (r != CM_OK || slot_fd < 0)
 		return r;
 	if (lstat(s->session_dir, &st) < 0 && errno == ENOENT)

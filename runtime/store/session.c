@@ -102,12 +102,18 @@ static bool count_entry(int dir_fd, const char *name, void *data)
 
 static int not_found(struct cm_store *store, const char *id, struct cm_error *err)
 {
+	CM_AUTO_FREE char *command = NULL;
+	CM_AUTO_FREE char *dir = NULL;
 	size_t n = 0;
 
 	/* for a hint, so what cannot be read counts as none; without those that come and go */
 	(void)cm_store_each_entry(store->state_fd, CM_STORE_SESSIONS, count_entry, &n);
 
 	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' not found", id);
+	if (cm_store_kept_command(store, NULL, id, &command, &dir)) {
+		cm_error_hint(err, "its files are kept in '%s'; %s removes them", dir, command);
+		return CM_E_NOT_FOUND;
+	}
 	cm_error_hint(err,
 		      "'casemate ls' lists %zu session%s; "
 		      "'casemate run --session %s -- COMMAND' makes one",
@@ -374,6 +380,8 @@ int cm_store_session_open_as(struct cm_store *store, const char *id, unsigned in
 		else
 			cm_store_session_close(&s);
 	} while (r == 1);
+	if (r == CM_E_NOT_FOUND && (flags & CM_STORE_KEPT))
+		r = cm_store_kept_open(store, id, ret, err);
 	/* the keeper's socket goes there, and /run is empty after a reboot */
 	if (r == CM_OK && (flags & CM_STORE_CHANGE) && !ret->record.is_temporary)
 		(void)mkdirat(store->runtime_fd, CM_STORE_SOCKETS, 0700);

@@ -8,6 +8,7 @@
  *	                     /end          one fixed record, written by the keeper when it ends
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
+ *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed
  *	<state>/ids/<n>                    a slot of kernel ids (root): session's id, session root
  *	<runtime>/ids/<n>                  the same while it is claimed, and its lock
  *	<runtime>/s/<16 hex>               the keeper's socket
@@ -107,6 +108,8 @@ struct cm_session_record {
 	char *enforced_json;
 	/* the socket as the last writer saw it: a caller with another runtime directory finds it */
 	char *socket;
+	/* only below <state>/kept: which directory <root>/<id> was (kept.c) */
+	char *kept;
 	/* members of the file that this version does not know, as JSON text "\"k\":v,..." */
 	char *unknown_json;
 };
@@ -121,6 +124,8 @@ struct cm_store_session {
 	/* <root>/<id>; made on demand */
 	char *session_dir;
 	char *socket_path;
+	/* of one that was removed and left its directory: CM_STORE_KEPT */
+	bool is_revived;
 };
 
 /* Zeroes, except what is not zero when unset (slot, version). */
@@ -147,6 +152,11 @@ int cm_store_session_open(struct cm_store *store, const char *id, bool will_chan
 #define CM_STORE_ANY_ROOT (1U << 1)
 /* also when state.json cannot be read: record then holds id, root and what else is known (rm) */
 #define CM_STORE_DAMAGED (1U << 2)
+/*
+ * Also a session that was removed, but for its directory below the store's root: made again as far
+ * as it takes to remove it with its files. Who cannot do that removes it without them.
+ */
+#define CM_STORE_KEPT (1U << 3)
 int cm_store_session_open_as(struct cm_store *store, const char *id, unsigned int flags,
 			     int64_t deadline_ms, struct cm_store_session *ret,
 			     struct cm_error *err);
@@ -175,6 +185,21 @@ int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm
 int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 			    struct cm_error *err);
 void cm_store_session_close(struct cm_store_session *s);
+/*
+ * Before a session is removed without its files: write down that its directory is one of ours, so
+ * that CM_STORE_KEPT finds it. Nothing is written of a session that has none.
+ */
+int cm_store_kept_note(struct cm_store *store, const struct cm_store_session *s,
+		       struct cm_error *err);
+/*
+ * The command line that removes what was kept of <root>/<id> (root NULL: of the id, below the
+ * store's root if there is such, else below any), and the directory. false: nothing was, or it is
+ * not there any more. The caller frees both; ret_dir may be NULL.
+ */
+bool cm_store_kept_command(struct cm_store *store, const char *root, const char *id,
+			   char **ret_command, char **ret_dir);
+/* Forget directories that are gone or are others now. */
+void cm_store_kept_collect(struct cm_store *store);
 /* Can a keeper listen at the session's socket? CM_E_INVALID where its path is too long for one. */
 int cm_store_socket_check(const struct cm_store_session *s, struct cm_error *err);
 void cm_session_record_clear(struct cm_session_record *r);

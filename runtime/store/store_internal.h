@@ -12,6 +12,7 @@
 /* below the state directory */
 #define CM_STORE_SESSIONS "sessions"
 #define CM_STORE_NEW "new"
+#define CM_STORE_KEPT_DIR "kept"
 /* below both */
 #define CM_STORE_IDS "ids"
 /* below the runtime directory */
@@ -58,6 +59,11 @@ int cm_record_parse(const char *text, size_t len, const char *id, struct cm_sess
 		    struct cm_error *err);
 int cm_record_format(const struct cm_session_record *record, struct cm_buf *out);
 int cm_record_copy(struct cm_session_record *to, const struct cm_session_record *from);
+
+/* CM_STORE_KEPT. CM_E_NOT_FOUND, with *err as it was, when nothing was kept. */
+int cm_store_kept_open(struct cm_store *store, const char *id, struct cm_store_session *ret,
+		       struct cm_error *err);
+void cm_store_kept_forget(struct cm_store *store, const struct cm_session_record *record);
 
 /* A session that holds nothing. */
 void cm_store_session_init(struct cm_store_session *s);

@@ -166,7 +166,8 @@ repository "$work/w"
 start_files
 run run --session k -- sh -c 'echo precious >precious; mkdir w; echo y >w/y'
 run rm k
-like "$(err)" "note: files kept in '$root/k'" 'rm says where they are'
+like "$(err)" "note: files kept in '$root/k'; casemate rm --files k removes them" \
+	'rm says where they are, and what removes them'
 run run --session k --repo . -- true
 is "$rc $(cat "$root/k/precious" "$root/k/w/y" 2>/dev/null | tr '\n' ' ')" '125 precious y ' \
 	'a first start that fails leaves them'

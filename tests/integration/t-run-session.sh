@@ -64,9 +64,32 @@ run inspect one
 refused "session 'one' not found" "*" 'it is gone'
 run run --session one -- cat file
 is "$(out) $rc" '1 0' 'one of the same name has the files'
+run rm one
 run rm --files one
-[ ! -e "$root/one" ]
-ok 'rm --files'
+[ "$rc" = 0 ] && [ ! -e "$root/one" ]
+ok 'rm --files, also after rm'
+run rm --files one
+refused "session 'one' not found" "*" 'and again there is nothing'
+inside=root
+[ "$identity" != plain ] || inside=user
+run run --session one --user $inside -- sh -c 'mkdir d; echo x >d/f; [ $(id -u) != 0 ] || chown 5:5 d/f d'
+run rm one
+[ -d "$root/one/d" ]
+ok 'files of other ids stay'
+run rm --files one
+[ "$rc" = 0 ] && [ ! -e "$root/one" ]
+ok 'and go'
+run ls
+! grep -q '^one ' "$work/out"
+ok 'without a session to be seen'
+mkdir "$root/mine" && echo m >"$root/mine/file" && give "$root/mine"
+start_files
+run rm --files mine
+refused "session 'mine' not found" "*" 'a directory that was no session'"'"'s'
+[ -f "$root/mine/file" ]
+ok 'stays'
+rm -rf "${root:?}/mine"
+start_files
 finish
 
 begin 'what is kept'

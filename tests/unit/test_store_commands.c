@@ -362,13 +362,186 @@ static void test_rm(void **state)
 	assert_int_equal(access(dir, F_OK), -1);
 }
 
+/* A session with a file in its directory below root (NULL: the usual one), removed without it. */
+static void make_kept(struct bench *b, const char *id, char *root)
+{
+	struct cm_session_record r = env_record(id);
+	struct cm_store_session s;
+	char line[160];
+	int fd;
+
+	r.root = root;
+	assert_int_equal(cm_store_session_create(&b->env->store, &r, &s, NULL), CM_OK);
+	assert_int_equal(cm_store_session_dir_make(&b->env->store, &s, NULL), CM_OK);
+	fd = open(s.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(cm_replace_file_at(fd, "work", "x", 1, 0600, false), 0);
+	(void)close(fd);
+	cm_store_session_close(&s);
+	(void)snprintf(line, sizeof(line), "rm %s", id);
+	run(b, cm_cmd_rm, line);
+	assert_int_equal(b->status, 0);
+}
+
+static void test_rm_kept(void **state)
+{
+	struct bench *b = *state;
+	char root[128];
+	char dir[160];
+	char file[200];
+	char note[512];
+
+	(void)snprintf(root, sizeof(root), "%s/home/.mastracode/web/sandboxes", b->env->dir);
+	(void)snprintf(dir, sizeof(dir), "%s/a", root);
+	(void)snprintf(file, sizeof(file), "%s/work", dir);
+	make_kept(b, "a", NULL);
+	(void)snprintf(note, sizeof(note),
+		       "note: files kept in '%s'; casemate rm --files a removes them\n", dir);
+	assert_string_equal(b->err, note);
+	run(b, cm_cmd_ls, "ls -aq");
+	assert_string_equal(b->out, "");
+	/* without --files there is nothing more to remove, and it says what there is */
+	run(b, cm_cmd_rm, "rm a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	(void)snprintf(note, sizeof(note),
+		       "casemate: session 'a' not found\n"
+		       "hint: its files are kept in '%s'; casemate rm --files a removes them\n",
+		       dir);
+	assert_string_equal(b->err, note);
+	assert_int_equal(access(file, F_OK), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_string_equal(b->err, "");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(access(root, F_OK), 0);
+	assert_int_equal(env_entries(b->env, "state/casemate/kept"), 0);
+	assert_int_equal(env_entries(b->env, "state/casemate/sessions"), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "'casemate ls' lists 0 sessions");
+
+	/* a session of the same name has them, and then they are gone with it */
+	make_kept(b, "a", NULL);
+	make_running(b, "a");
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(env_entries(b->env, "state/casemate/kept"), 0);
+}
+
+/* What never was a session's, or is not any more, stays, whatever its name. */
+static void test_rm_not_kept(void **state)
+{
+	struct bench *b = *state;
+	char root[128];
+	char dir[160];
+	char moved[160];
+	char file[200];
+
+	(void)snprintf(root, sizeof(root), "%s/home/.mastracode/web/sandboxes", b->env->dir);
+	(void)snprintf(dir, sizeof(dir), "%s/a", root);
+	(void)snprintf(moved, sizeof(moved), "%s/moved", b->env->dir);
+	(void)snprintf(file, sizeof(file), "%s/work", moved);
+	make_kept(b, "a", NULL);
+	run(b, cm_cmd_rm, "rm --files ../sandboxes/a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "bad session id");
+	assert_int_equal(rename(dir, moved), 0);
+	/* another directory, made by hand */
+	assert_int_equal(mkdir(dir, 0700), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "session 'a' not found");
+	assert_int_equal(access(dir, F_OK), 0);
+	assert_int_equal(access(file, F_OK), 0);
+	/* the note went with what it was about */
+	assert_int_equal(env_entries(b->env, "state/casemate/kept"), 0);
+	assert_int_equal(rmdir(dir), 0);
+
+	/* a link to the very directory */
+	make_kept(b, "a", NULL);
+	assert_int_equal(cm_remove_tree_at(AT_FDCWD, moved), 0);
+	assert_int_equal(rename(dir, moved), 0);
+	assert_int_equal(symlink(moved, dir), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	assert_int_equal(access(file, F_OK), 0);
+	assert_int_equal(unlink(dir), 0);
+
+	/* a session that worked elsewhere has no files there */
+	assert_int_equal(mkdir(dir, 0700), 0);
+	make_running(b, "a");
+	run(b, cm_cmd_rm, "rm a");
+	assert_int_equal(b->status, 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	assert_int_equal(access(dir, F_OK), 0);
+}
+
+static void test_rm_kept_elsewhere(void **state)
+{
+	struct bench *b = *state;
+	char root[128];
+	char line[256];
+	char dir[160];
+
+	(void)snprintf(root, sizeof(root), "%s/r", b->env->dir);
+	(void)snprintf(dir, sizeof(dir), "%s/a", root);
+	make_kept(b, "a", root);
+	(void)snprintf(line, sizeof(line), "casemate rm --files --root %s a removes them\n", root);
+	has(b->err, line);
+	/* an id can have left files below each root */
+	make_kept(b, "a", NULL);
+	hasnt(b->err, "--root");
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(access(dir, F_OK), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, line);
+	assert_int_equal(access(dir, F_OK), 0);
+	(void)snprintf(line, sizeof(line), "rm --files --root %s a", root);
+	run(b, cm_cmd_rm, line);
+	assert_int_equal(b->status, 0);
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
+/* What cannot be removed is kept as before: no session appears, and the next try can do it. */
+static void test_rm_kept_fails(void **state)
+{
+	struct bench *b = *state;
+	char root[128];
+	char dir[160];
+
+	(void)snprintf(root, sizeof(root), "%s/home/.mastracode/web/sandboxes", b->env->dir);
+	(void)snprintf(dir, sizeof(dir), "%s/a", root);
+	make_kept(b, "a", NULL);
+	assert_int_equal(chmod(root, 0500), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+	has(b->err, "cannot remove");
+	run(b, cm_cmd_ls, "ls -aq");
+	assert_string_equal(b->out, "");
+	assert_int_equal(chmod(root, 0700), 0);
+	run(b, cm_cmd_rm, "rm --files a");
+	assert_int_equal(b->status, 0);
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ls),	     T(test_damaged), T(test_inspect),
-		T(test_unknown_ids), T(test_stop),    T(test_rm),
+		T(test_ls),
+		T(test_damaged),
+		T(test_inspect),
+		T(test_unknown_ids),
+		T(test_stop),
+		T(test_rm),
+		T(test_rm_kept),
+		T(test_rm_not_kept),
+		T(test_rm_kept_elsewhere),
+		T(test_rm_kept_fails),
 	};
 
 	/* root's store is the machine's own: this one is an ordinary user's */
