@@ -67,59 +67,6 @@ struct loop {
 	int result;
 };
 
-static void end_signals(sigset_t *mask)
-{
-	(void)sigemptyset(mask);
-	(void)sigaddset(mask, SIGINT);
-	(void)sigaddset(mask, SIGTERM);
-	(void)sigaddset(mask, SIGHUP);
-	(void)sigaddset(mask, SIGQUIT);
-}
-
-static void relayed_signals(sigset_t *mask)
-{
-	end_signals(mask);
-	(void)sigaddset(mask, SIGUSR1);
-	(void)sigaddset(mask, SIGUSR2);
-	(void)sigaddset(mask, SIGALRM);
-	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
-		(void)sigaddset(mask, sig);
-	(void)sigaddset(mask, SIGWINCH);
-	(void)sigaddset(mask, SIGTSTP);
-	(void)sigaddset(mask, SIGCONT);
-	(void)sigaddset(mask, SIGPIPE);
-}
-
-int cm_relay_block_signals(struct cm_error *err)
-{
-	sigset_t mask;
-
-	relayed_signals(&mask);
-	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot block signals");
-	return CM_OK;
-}
-
-int cm_relay_watch_end(int *ret_fd, struct cm_error *err)
-{
-	sigset_t mask;
-	int fd;
-
-	end_signals(&mask);
-	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot watch for signals");
-	*ret_fd = fd;
-	return CM_OK;
-}
-
-int cm_relay_take_end(int fd)
-{
-	struct signalfd_siginfo info;
-
-	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
-}
-
 static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
 {
 	int pair[2];
@@ -584,17 +531,14 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	static struct loop loop;
 	bool out_ready = relay->is_captured;
 	bool err_ready = relay->is_captured;
-	sigset_t mask;
 
 	memset(&loop, 0, offsetof(struct loop, in_chunk));
 	loop.in_len = loop.in_at = 0;
 	loop.kill_at_ms = loop.drain_until_ms = 0;
-	loop.result = CM_OK;
 	loop.relay = relay;
-	relayed_signals(&mask);
-	loop.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (loop.signal_fd < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot watch for signals");
+	loop.result = cm_relay_watch_all(&loop.signal_fd, err);
+	if (loop.result < 0)
+		return loop.result;
 	/* the jail has them now; kept open here, a pipe would never end */
 	for (int i = 0; i < 3; i++)
 		cm_fd_close(&relay->far[i]);

@@ -57,6 +57,8 @@ int cm_relay_block_signals(struct cm_error *err);
  * QUIT has come, until cm_relay_take_end takes it. The caller closes it.
  */
 int cm_relay_watch_end(int *ret_fd, struct cm_error *err);
+/* The same for all that are relayed. Non-blocking; each read is a struct signalfd_siginfo. */
+int cm_relay_watch_all(int *ret_fd, struct cm_error *err);
 /* The signal; 0: none has come. */
 int cm_relay_take_end(int fd);
 /* Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. */
