@@ -31,6 +31,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/cli/tty_end.h"
 
 #define GRACE_MS 2000
 #define DRAIN_MS 100
@@ -58,6 +59,7 @@ struct loop {
 	struct pollfd p[SLOT_COUNT];
 	/* another job has the caller's terminal */
 	bool is_background;
+	struct cm_tty_end tty_end;
 	/* read from the caller, not yet taken by the command */
 	char in_chunk[CHUNK];
 	size_t in_len;
@@ -403,8 +405,10 @@ static void read_in(struct loop *loop)
 		return;
 	}
 	loop->p[SLOT_STDIN].fd = -2;
-	/* the command sees the end; a terminal has no end of file to pass on */
+	/* the command sees the end; a terminal has to be told */
 	cm_fd_close(&loop->relay->in_fd);
+	if (loop->relay->wants_tty)
+		cm_tty_end_begin(&loop->tty_end);
 }
 
 static void write_in(struct loop *loop)
@@ -465,6 +469,8 @@ static int next_timeout(const struct loop *loop)
 		due = loop->drain_until_ms;
 	if (loop->is_background && now + FOREGROUND_MS < due)
 		due = now + FOREGROUND_MS;
+	if (loop->tty_end.due_ms != 0 && loop->tty_end.due_ms < due)
+		due = loop->tty_end.due_ms;
 	if (due == INT64_MAX)
 		return -1;
 	return due <= now ? 0 : (int)(due - now);
@@ -523,6 +529,9 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 		take_message(loop, err);
 	if (loop->kill_at_ms != 0 && cm_clock_mono_ms() >= loop->kill_at_ms)
 		kill_command(loop, 0);
+	if (relay->pty_fd < 0 || relay->has_ended)
+		loop->tty_end.due_ms = 0;
+	cm_tty_end_step(&loop->tty_end, relay->pty_fd);
 	extend_drain(loop, seen);
 }
 

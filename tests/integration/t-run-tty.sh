@@ -146,6 +146,39 @@ terminal 'expect:ready' end -- run -- sh -c 'setsid sleep 30 & echo ready'
 ended 0 'a grandchild that holds the terminal does not delay the end'
 finish
 
+# How often the screen shows a line.
+lines() { tr -d '\r' <"$work/out" | grep -cx -- "$1"; }
+
+begin 'input that is no terminal and ends'
+limit=15
+run run -t -- sh < <(echo cat)
+expect_status 0 'ends a shell, and before it what the shell runs'
+run run -t -- sh < <(echo 'cat; cat; exit 4')
+expect_status 4 'as often as somebody reads'
+run run -t -- cat < <(printf 'one\ntwo')
+like "$rc $(out)" '0 *one*one*' 'a line comes'
+like "$(out)" '*two*two*' 'and what comes after the last line end'
+run run -t -- sh -c 'sleep 0.5; cat; echo over; exit 5' </dev/null
+is "$rc $(lines over)" '5 1' 'no input at all'
+run run -t -- sh -c 'stty eof ^A; cat; echo over' < <(sleep 0.5; echo x)
+is "$rc $(lines over)" '0 1' 'by the character that the terminal has for it'
+run run -t -- sh -c 'stty -echo; cat; exit 6' < <(sleep 0.5; seq 20000)
+is "$rc $(lines '[0-9]*')" '6 20000' 'a lot of it comes whole'
+run run -t --session eof -- sh < <(echo cat)
+expect_status 0 'in a session that stays'
+run rm --files eof
+run run -t -- bash --norc --noprofile -i < <(echo cat; sleep 0.5)
+expect_status 0 'a shell that edits its line'
+run run -t -- bash --norc --noprofile -i < <(echo 'cat; sleep 0.3; /usr/bin/python3 -q; (exit 7)')
+expect_status 7 'and another program that does, in it'
+run run -t -- sh -c 'sleep 1.5; exit 8' </dev/null
+expect_status 8 'who does not read is not disturbed'
+run run -t -- sh -c 'stty raw -echo; timeout 3 cat | wc -c' </dev/null
+[ "$(tr -dc 0-9 <"$work/out")" -le 10 ]
+ok 'nor is who takes every key flooded with them'
+limit=60
+finish
+
 begin 'programs that paint the screen'
 if need TOOLS vi vi; then
 	terminal 'sleep:0.7' 'send:ihello\x1b:wq\r' end -- run -e TERM=xterm -- vi file
