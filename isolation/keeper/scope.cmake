@@ -5,4 +5,5 @@ if(LIBSYSTEMD_FOUND)
 	target_link_libraries(casemate-scope PRIVATE cm_scope_text cm_proto cm_base PkgConfig::LIBSYSTEMD)
 	set_target_properties(casemate-scope PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+	install(TARGETS casemate-scope RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/casemate)
 endif()

@@ -394,6 +394,8 @@ elif ! cmake --install "$(dirname "$binaries")" --prefix "$work/prefix" >"$work/
 	ok 'below another prefix' || sed 's/^/# /' "$work/log"
 else
 	chmod -R go-w "$work/prefix"
+	is "$(cd "$work/prefix" && find bin libexec -type f -printf '%f\n' | sort)" \
+		"$(find "$binaries" -type f -printf '%f\n' | sort)" 'every program that is built is installed'
 	start_files
 	was=$casemate
 	casemate=$work/prefix/bin/casemate
