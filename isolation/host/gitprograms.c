@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 enum kind {
 	/* a directory of programs */
@@ -24,63 +25,75 @@ enum kind {
 	KIND_ASKED,
 };
 
+/*
+ * Not here: uploadpack.packObjectsHook, which git never takes from a repository's own configuration;
+ * init.templateDir is, since git before 2.45.1 does take that.
+ */
 static const struct {
 	const char *section;
 	/* NULL: each */
 	const char *key;
 	enum kind kind;
 	/* only a value that begins so is a command */
-	char mark;
+	const char *mark;
 } programs[] = {
-	{ "core", "hookspath", KIND_DIR, '\0' },
-	{ "init", "templatedir", KIND_DIR, '\0' },
-	{ "core", "fsmonitor", KIND_COMMAND, '\0' },
-	{ "core", "sshcommand", KIND_COMMAND, '\0' },
-	{ "core", "editor", KIND_COMMAND, '\0' },
-	{ "core", "pager", KIND_COMMAND, '\0' },
-	{ "core", "askpass", KIND_COMMAND, '\0' },
-	{ "core", "gitproxy", KIND_COMMAND, '\0' },
-	{ "core", "alternaterefscommand", KIND_COMMAND, '\0' },
-	{ "sequence", "editor", KIND_COMMAND, '\0' },
-	{ "pager", NULL, KIND_COMMAND, '\0' },
-	{ "hook", "command", KIND_COMMAND, '\0' },
-	{ "filter", "clean", KIND_COMMAND, '\0' },
-	{ "filter", "smudge", KIND_COMMAND, '\0' },
-	{ "filter", "process", KIND_COMMAND, '\0' },
-	{ "diff", "external", KIND_COMMAND, '\0' },
-	{ "diff", "command", KIND_COMMAND, '\0' },
-	{ "diff", "textconv", KIND_COMMAND, '\0' },
-	{ "merge", "driver", KIND_COMMAND, '\0' },
-	{ "interactive", "difffilter", KIND_COMMAND, '\0' },
-	{ "gpg", "program", KIND_COMMAND, '\0' },
-	{ "gpg", "defaultkeycommand", KIND_COMMAND, '\0' },
-	{ "credential", "helper", KIND_COMMAND, '\0' },
-	{ "remote", "uploadpack", KIND_COMMAND, '\0' },
-	{ "remote", "receivepack", KIND_COMMAND, '\0' },
-	{ "submodule", "update", KIND_COMMAND, '!' },
-	{ "tar", "command", KIND_COMMAND, '\0' },
-	{ "trailer", "command", KIND_COMMAND, '\0' },
-	{ "trailer", "cmd", KIND_COMMAND, '\0' },
-	{ "sendemail", "smtpserver", KIND_COMMAND, '\0' },
-	{ "sendemail", "sendmailcmd", KIND_COMMAND, '\0' },
-	{ "sendemail", "tocmd", KIND_COMMAND, '\0' },
-	{ "sendemail", "cccmd", KIND_COMMAND, '\0' },
-	{ "sendemail", "headercmd", KIND_COMMAND, '\0' },
-	{ "imap", "tunnel", KIND_COMMAND, '\0' },
-	{ "instaweb", "httpd", KIND_COMMAND, '\0' },
-	{ "lfs", "path", KIND_COMMAND, '\0' },
-	{ "lfs", "clean", KIND_COMMAND, '\0' },
-	{ "lfs", "smudge", KIND_COMMAND, '\0' },
-	{ "alias", NULL, KIND_ASKED, '!' },
-	{ "guitool", "cmd", KIND_ASKED, '\0' },
-	{ "mergetool", "cmd", KIND_ASKED, '\0' },
-	{ "mergetool", "path", KIND_ASKED, '\0' },
-	{ "difftool", "cmd", KIND_ASKED, '\0' },
-	{ "difftool", "path", KIND_ASKED, '\0' },
-	{ "browser", "cmd", KIND_ASKED, '\0' },
-	{ "browser", "path", KIND_ASKED, '\0' },
-	{ "man", "cmd", KIND_ASKED, '\0' },
-	{ "man", "path", KIND_ASKED, '\0' },
+	{ "core", "hookspath", KIND_DIR, "" },
+	{ "init", "templatedir", KIND_DIR, "" },
+	{ "core", "fsmonitor", KIND_COMMAND, "" },
+	{ "core", "sshcommand", KIND_COMMAND, "" },
+	{ "core", "editor", KIND_COMMAND, "" },
+	{ "core", "pager", KIND_COMMAND, "" },
+	{ "core", "askpass", KIND_COMMAND, "" },
+	{ "core", "gitproxy", KIND_COMMAND, "" },
+	{ "core", "alternaterefscommand", KIND_COMMAND, "" },
+	{ "gc", "recentobjectshook", KIND_COMMAND, "" },
+	{ "sequence", "editor", KIND_COMMAND, "" },
+	{ "pager", NULL, KIND_COMMAND, "" },
+	{ "hook", "command", KIND_COMMAND, "" },
+	{ "filter", "clean", KIND_COMMAND, "" },
+	{ "filter", "smudge", KIND_COMMAND, "" },
+	{ "filter", "process", KIND_COMMAND, "" },
+	{ "diff", "external", KIND_COMMAND, "" },
+	{ "diff", "command", KIND_COMMAND, "" },
+	{ "diff", "textconv", KIND_COMMAND, "" },
+	{ "merge", "driver", KIND_COMMAND, "" },
+	{ "interactive", "difffilter", KIND_COMMAND, "" },
+	{ "gpg", "program", KIND_COMMAND, "" },
+	{ "gpg", "defaultkeycommand", KIND_COMMAND, "" },
+	{ "credential", "helper", KIND_COMMAND, "" },
+	{ "remote", "uploadpack", KIND_COMMAND, "" },
+	{ "remote", "receivepack", KIND_COMMAND, "" },
+	/* git-remote-ext, which the user must have allowed */
+	{ "remote", "url", KIND_COMMAND, "ext::" },
+	{ "remote", "pushurl", KIND_COMMAND, "ext::" },
+	{ "submodule", "update", KIND_COMMAND, "!" },
+	{ "tar", "command", KIND_COMMAND, "" },
+	{ "trailer", "command", KIND_COMMAND, "" },
+	{ "trailer", "cmd", KIND_COMMAND, "" },
+	{ "sendemail", "smtpserver", KIND_COMMAND, "" },
+	{ "sendemail", "sendmailcmd", KIND_COMMAND, "" },
+	{ "sendemail", "tocmd", KIND_COMMAND, "" },
+	{ "sendemail", "cccmd", KIND_COMMAND, "" },
+	{ "sendemail", "headercmd", KIND_COMMAND, "" },
+	{ "imap", "tunnel", KIND_COMMAND, "" },
+	{ "instaweb", "httpd", KIND_COMMAND, "" },
+	/* a web server's CGI program and modules */
+	{ "instaweb", "gitwebdir", KIND_DIR, "" },
+	{ "instaweb", "modulepath", KIND_DIR, "" },
+	{ "svn", "authorsprog", KIND_COMMAND, "" },
+	{ "lfs", "path", KIND_COMMAND, "" },
+	{ "lfs", "clean", KIND_COMMAND, "" },
+	{ "lfs", "smudge", KIND_COMMAND, "" },
+	{ "alias", NULL, KIND_ASKED, "!" },
+	{ "guitool", "cmd", KIND_ASKED, "" },
+	{ "mergetool", "cmd", KIND_ASKED, "" },
+	{ "mergetool", "path", KIND_ASKED, "" },
+	{ "difftool", "cmd", KIND_ASKED, "" },
+	{ "difftool", "path", KIND_ASKED, "" },
+	{ "browser", "cmd", KIND_ASKED, "" },
+	{ "browser", "path", KIND_ASKED, "" },
+	{ "man", "cmd", KIND_ASKED, "" },
+	{ "man", "path", KIND_ASKED, "" },
 };
 
 struct splitter {
@@ -254,9 +267,10 @@ int cm_gitprograms_read(const struct cm_gitconfig_item *item, cm_gitprograms_fn 
 
 	if (i == CM_ARRAY_SIZE(programs) || value[0] == '\0')
 		return 0;
-	if (programs[i].mark != '\0' && value[0] != programs[i].mark)
+	if (!cm_text_has_prefix(value, programs[i].mark))
 		return 0;
 	if (programs[i].kind == KIND_DIR)
 		return fn(value, CM_GITPATH_DIR | CM_GITPATH_EXPECTED | CM_GITPATH_TOLD, data);
+	value += strlen(programs[i].mark);
 	return read_command(value + (value[0] == '!'), programs[i].kind, fn, data);
 }

@@ -282,6 +282,11 @@ static void test_gitprograms(void **state)
 		{ "[imap]\ntunnel = i/t\n", "i/t DE" },
 		{ "[sendemail]\nheaderCmd = s/h\n", "s/h DE" },
 		{ "[instaweb]\nhttpd = i/w -f\n", "i/w -f | i/w DE" },
+		{ "[gc]\nrecentObjectsHook = g/r --x=y/z\n", "g/r --x=y/z | g/r DE | y/z D" },
+		{ "[instaweb]\ngitwebDir = i/g\nmodulePath = i/m\n", "i/g DE | i/m DE" },
+		{ "[svn]\nauthorsProg = s/a\n", "s/a DE" },
+		{ "[remote \"o\"]\nurl = ext::r/e %S x\npushurl = ext:: r/p\npushurl = r/n\n",
+		  "r/e %S x | r/e DE | x |  r/p | r/p DE" },
 		{ "[lfs \"extension.x\"]\nclean = l/c\nsmudge = l/s\n", "l/c DE | l/s DE" },
 		{ "[filter.q]\nclean = f/q\n", "f/q DE" },
 	};
