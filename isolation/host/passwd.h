@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* bound for either file, enough for a large site */
+#define CM_PASSWD_MAX (4UL * 1024 * 1024)
+
 struct cm_passwd_entry {
 	char *name;
 	char *home;

@@ -403,7 +403,9 @@ static int read_more(const struct cm_host *host, const struct cm_strv *env,
 		     struct cm_tree_facts *facts, int (*read)(struct cm_tree_reader *reader),
 		     struct cm_error *err)
 {
-	struct cm_tree_reader reader = { .host = host, .env = env, .facts = facts };
+	struct cm_tree_reader reader = {
+		.host = host, .env = env, .facts = facts, .groups = { .uid = host->uid }
+	};
 	const char *root = facts->root ? facts->root : "/";
 	int r;
 
@@ -411,6 +413,7 @@ static int read_more(const struct cm_host *host, const struct cm_strv *env,
 	if (reader.root_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot open '%s'", root);
 	r = read(&reader);
+	cm_private_groups_clear(&reader.groups);
 	cm_fd_close(&reader.root_fd);
 	return r < 0 ? cm_facts_nomem(err) : CM_OK;
 }

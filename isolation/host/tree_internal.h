@@ -4,6 +4,7 @@
 #define CM_ISOLATION_HOST_TREE_INTERNAL_H
 
 #include "isolation/host/facts.h"
+#include "isolation/host/private_group.h"
 
 struct cm_tree_reader {
 	const struct cm_host *host;
@@ -11,6 +12,7 @@ struct cm_tree_reader {
 	struct cm_tree_facts *facts;
 	/* O_PATH of "/" or of the rootfs */
 	int root_fd;
+	struct cm_private_groups groups;
 };
 
 /* Toolchains of tools.def. */

@@ -42,17 +42,16 @@ static const char *const certificate_variables[] = {
 	"PIP_CERT",	 "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",	  "AWS_CA_BUNDLE",
 };
 
-static bool others_can_write(const struct cm_host *host, const struct stat *st)
+static bool others_can_write(struct cm_tree_reader *reader, const struct stat *st)
 {
-	if (st->st_uid != 0 && st->st_uid != host->uid)
+	if (st->st_uid != 0 && st->st_uid != reader->host->uid)
 		return true;
 	/* as in /nix/store: others may add a name, but not replace one */
 	if ((st->st_mode & S_ISVTX) != 0)
 		return false;
 	if ((st->st_mode & S_IWOTH) != 0)
 		return true;
-	/* a user's own primary group is not another's, as where umask is 002 */
-	return (st->st_mode & S_IWGRP) != 0 && st->st_gid != host->gid && st->st_gid != 0;
+	return (st->st_mode & S_IWGRP) != 0 && !cm_private_groups_has(&reader->groups, st->st_gid);
 }
 
 static int note(struct cm_tree_reader *reader, const char *tool, const char *path)
@@ -141,7 +140,7 @@ static int add_tool(struct cm_tree_reader *reader, const struct tool *tool, int 
 	}
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return CM_OK;
-	if (others_can_write(reader->host, &st))
+	if (others_can_write(reader, &st))
 		return note(reader, tool->name, path);
 	return cm_nodes_add(&reader->facts->tools, path, &st,
 			    strcmp(real, path) == 0 ? NULL : real);
@@ -175,7 +174,7 @@ static int change_base(struct cm_tree_reader *reader, const struct tool *tool, s
 	if (!base->real || fstat(base->fd, &st) < 0)
 		return CM_E_NOMEM;
 	/* the home itself is named by the caller and not by a table */
-	if (tool->base[0] != '\0' && others_can_write(reader->host, &st)) {
+	if (tool->base[0] != '\0' && others_can_write(reader, &st)) {
 		close_base(base);
 		return note(reader, tool->name, base->path);
 	}

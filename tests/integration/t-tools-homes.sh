@@ -239,6 +239,20 @@ run run --verbose -- sh -c 'mine >/dev/null && echo mine; command -v theirs; ls 
 has mine 'what only the user can write is there'
 has '*cannot access*' 'what everybody can write is not'
 has "*/.bun/bin'*others can write*" 'which is said'
+if [ -e "$top/etc/group" ]; then
+	chmod 775 "$HOME/.cargo/bin"
+	start_files
+	run run -- mine
+	has 'mine from *' 'nor does a group hide it that is only the user'"'"'s'
+	# the file that is mounted, and not one that takes its place
+	cp "$top/etc/group" "$work/group"
+	sed 's/^cm-test-plain:.*/&daemon/' "$work/group" >"$top/etc/group"
+	run run -- sh -c 'command -v mine'
+	is "$(out)" '' 'what others in the group can write is not there'
+	cat "$work/group" >"$top/etc/group"
+	chmod 755 "$HOME/.cargo/bin"
+	start_files
+fi
 export VOLTA_HOME=$work/w/.volta
 PATH=$work/w/.volta/bin:$PATH
 run run -- sh -c 'echo "$PATH"; echo "${VOLTA_HOME-unset}"; : >>.volta/bin/in-the-tree && echo written'

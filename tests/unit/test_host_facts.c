@@ -1011,6 +1011,33 @@ static void test_host_tree(void **state)
 	free(host.home);
 }
 
+/* A group that more users can be in, even if it is the caller's own. */
+static void test_shared_group(void **state)
+{
+	struct cm_host host = { .uid = getuid(), .gid = 64199 };
+	struct cm_tree_facts tree;
+	struct cm_strv env = { 0 };
+
+	(void)state;
+	skip_without_openat2();
+	if (getuid() != 0) {
+		print_message("SKIP ROOT: only root can give a file to another group\n");
+		skip();
+	}
+	dir("home/.bun/bin");
+	dir("home/.deno/bin");
+	assert_int_equal(chown(at("home/.deno/bin"), (uid_t)-1, host.gid), 0);
+	assert_int_equal(chmod(at("home/.deno/bin"), 0775), 0);
+	host.home = cm_strdup(at("home"));
+	assert_int_equal(cm_tree_facts_read(&host, NULL, &env, &tree, NULL), CM_OK);
+	assert_non_null(find(&tree.tools, at("home/.bun/bin")));
+	assert_null(find(&tree.tools, at("home/.deno/bin")));
+	assert_int_equal(tree.notes.n, 1);
+	assert_non_null(strstr(tree.notes.v[0], "others can write to it"));
+	cm_tree_facts_clear(&tree);
+	free(host.home);
+}
+
 static void check_rootfs(const struct cm_host *host, const char *path, int code, const char *msg)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -1192,6 +1219,7 @@ int main(void)
 		TEST(test_allowed),
 		TEST(test_refused_by_identity),
 		TEST(test_host_tree),
+		TEST(test_shared_group),
 		TEST(test_rootfs),
 		TEST(test_identity),
 		TEST(test_host),
