@@ -268,8 +268,8 @@ give "$work/real"
 ln -s "$work/real" "$work/link"
 start_files
 HOME=$work/link PATH=$work/link/.cargo/bin:$PATH run run -- sh -c 'through; echo ~; ls -A ~'
-has "through from $work/link/.cargo/bin/through" 'has its tools'
-has "$work/link" 'at the path that its user knows'
+has "through from $work/real/.cargo/bin/through" 'has its tools'
+has "$work/real" 'at the path where it leads'
 finish
 
 done_testing
