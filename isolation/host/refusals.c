@@ -24,8 +24,6 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
-#define MAX_PASSWD (1024UL * 1024)
-#define MAX_HOMES 256
 #define MAX_DEPTH 256
 
 static const char *const system_trees[] = {
@@ -90,24 +88,68 @@ static int add_plain(struct cm_nodes *nodes, const char *const paths[], size_t n
 	return CM_OK;
 }
 
+/*
+ * Service accounts share a few homes that stand close together in passwd: the last ones are kept, so
+ * that each is looked at once, and a file of many thousand users is still read in one pass.
+ */
+struct homes_seen {
+	char path[16][64];
+	size_t next;
+};
+
+static bool is_seen(struct homes_seen *seen, const char *home)
+{
+	const size_t size = sizeof(seen->path[0]);
+	size_t len = strlen(home);
+
+	if (len >= size)
+		return false;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(seen->path); i++) {
+		if (strcmp(seen->path[i], home) == 0)
+			return true;
+	}
+	memcpy(seen->path[seen->next], home, len + 1);
+	seen->next = (seen->next + 1) % CM_ARRAY_SIZE(seen->path);
+	return false;
+}
+
+static bool is_one_of(const char *path, const char *const paths[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(path, paths[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Service accounts live in system directories, which are refused as such. */
+static bool is_system_home(const char *home)
+{
+	return home[0] != '/' || home[1] == '\0' || cm_path_is_below(home, "/var") ||
+	       cm_path_is_below(home, "/usr") || cm_path_is_below(home, "/run") ||
+	       is_one_of(home, system_directories, CM_ARRAY_SIZE(system_directories)) ||
+	       is_one_of(home, system_trees, CM_ARRAY_SIZE(system_trees));
+}
+
+/* Of everybody: the file is as long as it is, and the last user's home is as good as the first's. */
 static int add_homes(struct cm_nodes *selves, const struct cm_host *host)
 {
 	CM_AUTO_FREE char *text = NULL;
+	struct homes_seen seen = { 0 };
 	const char *next;
 	char home[PATH_MAX];
+	int r;
 
 	if (add(selves, selves, host->home) < 0)
 		return CM_E_NOMEM;
-	if (cm_read_text_at(AT_FDCWD, "/etc/passwd", MAX_PASSWD, &text) < 0)
-		return CM_OK;
+	r = cm_read_text_at(AT_FDCWD, "/etc/passwd", CM_PASSWD_MAX, &text);
+	if (r < 0)
+		return r == -ENOMEM ? CM_E_NOMEM : CM_OK;
 	next = text;
-	for (size_t n = 0; n < MAX_HOMES && cm_passwd_next_home(&next, home, sizeof(home)); n++) {
+	while (cm_passwd_next_home(&next, home, sizeof(home))) {
 		struct stat st;
 
-		/* service accounts live in system directories, which are refused as such */
-		if (home[0] != '/' || cm_path_is_below(home, "/var") ||
-		    cm_path_is_below(home, "/usr") || cm_path_is_below(home, "/run") ||
-		    strcmp(home, host->home) == 0)
+		if (is_system_home(home) || strcmp(home, host->home) == 0 || is_seen(&seen, home))
 			continue;
 		if (stat(home, &st) == 0 && cm_nodes_add(selves, home, &st, NULL) < 0)
 			return CM_E_NOMEM;

@@ -148,6 +148,14 @@ for dir in /etc /run /proc /sys /dev /boot /root /home; do
 	refuse "$dir as a volume" -v $dir:/mnt:ro
 done
 refuse 'below /etc' -v /etc/ssl:/mnt:ro
+if [ -e "$top/etc/passwd" ]; then
+	mkdir "$work/later" && give "$work/later" && start_files
+	for ((i = 0; i < 300; i++)); do
+		echo "cm-test-$i:x:$((65000 + i)):65000::/var/lib/cm-test-$i:/bin/false"
+	done >>"$top/etc/passwd"
+	echo "cm-test-later:x:64900:64900::$work/later:/bin/sh" >>"$top/etc/passwd"
+	refuse 'the home of a user after hundreds' --workspace "$work/later"
+fi
 run run --session one -- true
 if is_root; then
 	state=/var/lib/casemate
