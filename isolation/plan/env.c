@@ -80,19 +80,22 @@ static bool is_below_certificate(const struct env *env, const char *path)
 	return cm_build_shows(env->req, path);
 }
 
+/* item: "NAME=value"; the name has len bytes, however many. */
+static int set_item(struct env *env, const char *item, size_t len)
+{
+	CM_AUTO_FREE char *name = cm_asprintf("%.*s", (int)len, item);
+
+	return name ? set(env, name, item + len + 1) : CM_E_NOMEM;
+}
+
 static int pass_matching(struct env *env, const char *pattern)
 {
-	char name[256];
-
 	for (size_t i = 0; i < env->caller->n; i++) {
 		const char *item = env->caller->v[i];
 		size_t len = strcspn(item, "=");
 
-		if (len == 0 || len >= sizeof(name) || item[len] != '=')
-			continue;
-		memcpy(name, item, len);
-		name[len] = '\0';
-		if (cm_text_matches(pattern, name) && set(env, name, item + len + 1) < 0)
+		if (len > 0 && item[len] == '=' && cm_text_matches_len(pattern, item, len) &&
+		    set_item(env, item, len) < 0)
 			return CM_E_NOMEM;
 	}
 	return CM_OK;
@@ -289,14 +292,10 @@ static int set_named(struct env *env)
 			return CM_E_NOMEM;
 	}
 	for (size_t i = 0; i < spec->env.n; i++) {
-		char name[256];
-		size_t len = strcspn(spec->env.v[i], "=");
+		const char *item = spec->env.v[i];
+		size_t len = strcspn(item, "=");
 
-		if (len == 0 || len >= sizeof(name) || spec->env.v[i][len] != '=')
-			continue;
-		memcpy(name, spec->env.v[i], len);
-		name[len] = '\0';
-		if (set(env, name, spec->env.v[i] + len + 1) < 0)
+		if (len > 0 && item[len] == '=' && set_item(env, item, len) < 0)
 			return CM_E_NOMEM;
 	}
 	return CM_OK;

@@ -101,13 +101,14 @@ bool cm_text_is_session_id(const char *s)
 	return n > 0 && n <= CM_SESSION_ID_MAX && s[n] == '\0' && s[0] != '.' && s[0] != '-';
 }
 
-bool cm_text_matches(const char *pattern, const char *s)
+bool cm_text_matches_len(const char *pattern, const char *s, size_t len)
 {
+	const char *end = s + len;
 	const char *star = NULL;
 	const char *resume = NULL;
 
 	/* going back to the last star only keeps hostile patterns at O(n * m) */
-	while (*s) {
+	while (s < end) {
 		if (*pattern == '*') {
 			star = pattern++;
 			resume = s;
@@ -124,6 +125,11 @@ bool cm_text_matches(const char *pattern, const char *s)
 	while (*pattern == '*')
 		pattern++;
 	return *pattern == '\0';
+}
+
+bool cm_text_matches(const char *pattern, const char *s)
+{
+	return cm_text_matches_len(pattern, s, strlen(s));
 }
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)

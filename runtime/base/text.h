@@ -25,6 +25,8 @@ bool cm_text_has_prefix(const char *s, const char *prefix);
 bool cm_text_is_session_id(const char *s);
 /* Shell-style pattern of '*' and '?' (one byte) only, whole string. */
 bool cm_text_matches(const char *pattern, const char *s);
+/* The first len bytes of s, which are all of its own. */
+bool cm_text_matches_len(const char *pattern, const char *s, size_t len);
 /* Edit distance (Damerau-Levenshtein, adjacent swaps), capped at max + 1. */
 unsigned int cm_text_distance(const char *a, const char *b, unsigned int max);
 /* Single-quoted for a POSIX shell when it needs to be. */

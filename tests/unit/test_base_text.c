@@ -194,6 +194,9 @@ static void test_matches(void **state)
 		if (cm_text_matches(rows[i].pattern, rows[i].s) != rows[i].matches)
 			fail_msg("'%s' on '%s'", rows[i].pattern, rows[i].s);
 	}
+	assert_true(cm_text_matches_len("A*C", "ABC=D", 3));
+	assert_false(cm_text_matches_len("A*D", "ABC=D", 3));
+	assert_true(cm_text_matches_len("*", "", 0));
 	/* what takes for ever where each star is tried anew */
 	for (size_t i = 0; i + 2 < sizeof(pattern); i += 2)
 		memcpy(pattern + i, "*a", 2);

@@ -107,6 +107,29 @@ static void test_named(void **state)
 	fixture_clear(&f);
 }
 
+/* A name may be as long as it is. */
+static void test_long_names(void **state)
+{
+	static struct fixture f;
+	static char named[3000];
+	static char passed[3000];
+	static char item[4000];
+
+	(void)state;
+	fixture_init(&f);
+	memset(named, 'N', sizeof(named) - 1);
+	memset(passed, 'P', sizeof(passed) - 1);
+	(void)snprintf(item, sizeof(item), "%s=1", named);
+	must(cm_strv_add(&f.spec.env, item) == CM_OK);
+	(void)snprintf(item, sizeof(item), "%s=2", passed);
+	caller(&f, item);
+	check(&f, named, "1");
+	check(&f, passed, NULL);
+	must(cm_strv_add(&f.spec.pass_env, "PP*P") == CM_OK);
+	check(&f, passed, "2");
+	fixture_clear(&f);
+}
+
 static void test_path(void **state)
 {
 	static struct fixture f;
@@ -262,11 +285,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ours),	  cmocka_unit_test(test_list),
-		cmocka_unit_test(test_named),	  cmocka_unit_test(test_path),
-		cmocka_unit_test(test_offline),	  cmocka_unit_test(test_certificates),
-		cmocka_unit_test(test_tools),	  cmocka_unit_test(test_rootfs),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_ours),	     cmocka_unit_test(test_list),
+		cmocka_unit_test(test_named),	     cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_path),	     cmocka_unit_test(test_offline),
+		cmocka_unit_test(test_certificates), cmocka_unit_test(test_tools),
+		cmocka_unit_test(test_rootfs),	     cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
