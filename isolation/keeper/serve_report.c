@@ -9,7 +9,7 @@
 #include "runtime/base/fd.h"
 
 /* OutNoRoutes of the jail's network: attempts to reach something that is not there. */
-static uint64_t refused_now(void)
+static bool read_refused(uint64_t *ret)
 {
 	char text[4096];
 	const char *names;
@@ -17,17 +17,32 @@ static uint64_t refused_now(void)
 	unsigned int column = 0;
 
 	if (cm_read_file_at(AT_FDCWD, "/proc/self/net/snmp", text, sizeof(text)) < 0)
-		return 0;
+		return false;
 	names = strstr(text, "Ip: ");
 	values = names ? strstr(names + 1, "\nIp: ") : NULL;
 	if (!values)
-		return 0;
+		return false;
 	values++;
 	for (const char *p = strstr(names, " OutNoRoutes"); p && p > names; p--)
 		column += *p == ' ';
 	for (; column > 0 && *values && *values != '\n'; values++)
 		column -= *values == ' ';
-	return strtoull(values, NULL, 10);
+	*ret = strtoull(values, NULL, 10);
+	return true;
+}
+
+/* Since the last time that it was asked; 0, too, while it cannot be read. */
+static uint32_t take_refused(struct cm_serve *serve)
+{
+	uint64_t before = serve->refused_before;
+	uint64_t now;
+
+	if (!read_refused(&now))
+		return 0;
+	serve->refused_before = now;
+	if (now <= before)
+		return 0;
+	return now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
 }
 
 void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end)
@@ -55,10 +70,6 @@ void cm_serve_fill_end(const struct cm_serve_exec *e, struct cm_rec_end *end)
 	end->max_rss_bytes = (uint64_t)e->usage.ru_maxrss * 1024U;
 	end->flags |= CM_ENDF_USAGE_APPROXIMATE;
 	if (end->kind == CM_END_EXIT && end->status != 0 &&
-	    (serve->plan->header->flags & CM_PLANF_NETNS) != 0) {
-		uint64_t now = refused_now();
-
-		end->detail = (uint32_t)(now - serve->refused_before);
-		serve->refused_before = now;
-	}
+	    (serve->plan->header->flags & CM_PLANF_NETNS) != 0)
+		end->detail = take_refused(serve);
 }

@@ -18,6 +18,9 @@ cm_unit_test(serve_end DEPS proto base)
 target_sources(test_serve_end PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/serve_end.c"
 	"${PROJECT_SOURCE_DIR}/isolation/keeper/serve_due.c")
 
+cm_unit_test(serve_report DEPS proto base)
+target_sources(test_serve_report PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/serve_report.c")
+
 # Makes pid namespaces of its own; skips where there are none to be had.
 find_package(Threads REQUIRED)
 cm_unit_test(tree DEPS base)
