@@ -145,11 +145,13 @@ enum cm_plan_cgroup {
 #define CM_CG_SWAP (1U << 7)
 
 struct cm_plan_limits {
-	/* UINT64_MAX: none. Written to the session's group where the bit is in cgroup_required. */
+	/* UINT64_MAX: none. Those of the session's group: where it cannot be written, the start fails
+	 * only if the bit is in cgroup_required. */
 	uint64_t memory_bytes;
 	uint64_t swap_bytes;
 	uint64_t pids;
 	uint64_t cpu_milli;
+	/* those of each command */
 	uint64_t open_files;
 	uint64_t stack_bytes;
 	uint64_t core_bytes;

@@ -36,9 +36,6 @@
 #define CM_LL_FS_TRUNCATE (1ULL << 14)
 /* ABI 5, Linux 6.10 */
 #define CM_LL_FS_IOCTL_DEV (1ULL << 15)
-/* ABI 4, Linux 6.7 */
-#define CM_LL_NET_BIND_TCP (1ULL << 0)
-#define CM_LL_NET_CONNECT_TCP (1ULL << 1)
 /* ABI 6, Linux 6.12 */
 #define CM_LL_SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define CM_LL_SCOPE_SIGNAL (1ULL << 1)

@@ -190,7 +190,7 @@ int cm_apply_repo(struct cm_apply *a, struct cm_error *err)
 	if (has_password(value)) {
 		r = cm_error_set(err, CM_E_INVALID, 0, "%s must not have a password in its URL",
 				 a->setting->what);
-		cm_error_hint(err, "put it into the environment variable CASEMATE_GIT_TOKEN");
+		cm_error_hint(err, "clone it and give --repo the path of the clone");
 		return r;
 	}
 	if (is_url(value))

@@ -52,7 +52,10 @@ static int get_trimmed(const char *name, char **ret, struct cm_error *err)
 	return *ret ? CM_OK : no_memory(err);
 }
 
-/* The git token stays out, so that no pattern can pass it into a jail. */
+/*
+ * The name under which whoever calls us may keep a token for git stays out, so that no pattern can
+ * pass it into a jail. Nothing of ours reads it.
+ */
 static int copy_environment(struct cm_strv *env, struct cm_error *err)
 {
 	for (char **variable = environ; variable && *variable; variable++) {
@@ -150,8 +153,6 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 		r = read_provider(&config, err);
 	if (r == CM_OK)
 		r = get_trimmed("CASEMATE_PROFILE", &config.profile, err);
-	if (r == CM_OK)
-		r = get_trimmed("CASEMATE_GIT_TOKEN", &config.git_token, err);
 	if (r != CM_OK) {
 		cm_config_clear(&config);
 		return r;
@@ -168,7 +169,6 @@ void cm_config_clear(struct cm_config *config)
 	free(config->user_file);
 	free(config->profile);
 	free(config->provider);
-	free(config->git_token);
 	cm_layer_clear(&config->environment);
 	cm_file_clear(&config->system);
 	cm_file_clear(&config->user);

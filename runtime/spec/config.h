@@ -19,7 +19,7 @@
 #define CM_CONFIG_REPOSITORY_FILE ".casemate.json"
 
 struct cm_config {
-	/* the caller's environment, without what must never reach a jail (CASEMATE_GIT_TOKEN) */
+	/* the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN */
 	struct cm_strv env;
 	/* absolute; home NULL when HOME is not set or not absolute */
 	char *cwd;
@@ -29,10 +29,9 @@ struct cm_config {
 	/* CASEMATE_CONFIG named it, so it must exist */
 	bool is_user_file_named;
 	const char *system_file;
-	/* CASEMATE_PROFILE, CASEMATE_PROVIDER (trimmed), CASEMATE_GIT_TOKEN; NULL when not set */
+	/* CASEMATE_PROFILE, CASEMATE_PROVIDER (trimmed); NULL when not set */
 	char *profile;
 	char *provider;
-	char *git_token;
 	/* NO_COLOR is set and not empty */
 	bool has_no_colour;
 	/* settings that variables make: CASEMATE_ROOT, MASTRACODE_LOCAL_SANDBOX_ROOT */

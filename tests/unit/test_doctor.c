@@ -464,7 +464,8 @@ static void test_landlock(void **state)
 	host.landlock_abi = 1;
 	examine();
 	assert_non_null(strstr(lines_of("landlock"), "ABI 1 of 6: moves between directories are "
-						     "refused; truncation is not covered; TCP"));
+						     "refused; truncation is not covered; device "
+						     "ioctls are not covered; --network host"));
 	host.landlock_abi = 0;
 	facts.landlock_errno = EOPNOTSUPP;
 	set(facts.lsms, "lockdown,capability,yama");

@@ -298,7 +298,7 @@ static const struct {
 	/* repositories */
 	{ "--repo|https://u:secret@example.org/a|a", CM_E_INVALID,
 	  "--repo must not have a password in its URL",
-	  "put it into the environment variable CASEMATE_GIT_TOKEN" },
+	  "clone it and give --repo the path of the clone" },
 	{ "--repo|-x|a", CM_E_INVALID, "--repo must not begin with a dash, as '-x' does",
 	  DASH_HINT },
 	/* contradictions */
