@@ -23,7 +23,8 @@ int cm_tree_facts_read(const struct cm_host *host, const char *rootfs,
 		       struct cm_error *err);
 void cm_tree_facts_clear(struct cm_tree_facts *facts);
 
-/* Host paths that a mount must neither contain nor be contained in (hardening 9). */
+/* Host paths that a mount must neither contain nor be contained in: what could be written there
+ * gives power over the host, or over other sessions. */
 struct cm_refusals {
 	struct cm_nodes nodes;
 	/* the first n_trees are refused with all that is below them, the others only themselves:

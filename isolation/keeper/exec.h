@@ -2,9 +2,9 @@
 /*
  * Starting one command from pid 1.
  *
- * The child shares init's memory until execve (CLONE_VM without CLONE_VFORK: init must never wait
- * on something that the agent can stop, hardening 12), runs on a stack of its own and uses raw
- * system calls only. A pipe that execve closes carries the errno of a failed one.
+ * The child shares init's memory until execve (CLONE_VM without CLONE_VFORK: the agent can stop
+ * the child, and init would wait for it for ever), runs on a stack of its own and uses raw system
+ * calls only. A pipe that execve closes carries the errno of a failed one.
  */
 #ifndef CM_ISOLATION_KEEPER_EXEC_H
 #define CM_ISOLATION_KEEPER_EXEC_H

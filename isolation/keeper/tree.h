@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An exec's tree, found by its mark and ended as a whole (hardening 2B).
+ * An exec's tree, found by its mark and ended as a whole, daemons and fork bombs included.
  *
  * The mark is inherited, and the payload can neither drop nor forge it: a supplementary group
  * where the map has ids for it, else a UTS namespace. A process that has not executed yet may be

@@ -45,7 +45,7 @@ static const struct {
 	  "each exec gets a UTS namespace of its own as its mark: there is no second id for one" },
 	{ WHO_INIT_SINGLE, CAP_SYS_PTRACE,
 	  "reads that mark of processes that made themselves non-dumpable; as the agent lacks it, "
-	  "the kernel refuses the agent every change of init's scheduling (hardening 11)" },
+	  "the kernel refuses the agent every change of init's scheduling" },
 	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN,
 	  "an exec leaves its group's name behind in a cgroup namespace of its own, so that "
 	  "programs find the session's limits at the root of /sys/fs/cgroup" },

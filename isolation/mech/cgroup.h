@@ -5,8 +5,8 @@
  * v2: <base>/cm-<session>/ holds every limit, has no controller in its subtree_control, and so may
  * hold processes itself: init is born in it by CLONE_INTO_CGROUP. Below it one leaf an exec,
  * x<slot>, without controllers: leaves only count and kill. Only cgroup.procs of the session's
- * group and of its leaves belong to init's kernel id (hardening 17), so that init may clone into
- * a leaf; limits stay the keeper's.
+ * group and of its leaves belong to init's kernel id, so that init may clone into a leaf; limits
+ * stay the keeper's, and no command can raise its own.
  *
  * v1: one group a hierarchy, the same name; init writes "0" to the tasks files that the keeper
  * opened (a pid written to cgroup.procs waits milliseconds for an RCU grace period). Leaves exist

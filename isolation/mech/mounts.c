@@ -126,7 +126,7 @@ static int make_overlay(struct builder *b, const struct cm_plan_op *op, int sour
 
 /*
  * Behind an overlay that has the directory as its lower layer, connecting to a socket and opening
- * a FIFO reach no host process (hardening 9).
+ * a FIFO reach no host process: a mount that is read-only alone keeps nobody from either.
  */
 static int run_bind_inert(struct builder *b, const struct cm_plan_op *op, const char *path,
 			  int *source)

@@ -152,8 +152,8 @@ int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
 		  struct cm_plan_summary *ret, struct cm_error *err);
 
 /*
- * The environment of a command: the list of interface decision 20 taken from caller_env, PATH
- * cut to what exists inside, HOME, offline switches of network none, then spec->env.
+ * The environment of a command: env.c's short list taken from caller_env, PATH cut to what exists
+ * inside, HOME, offline switches of network none, then spec->env.
  */
 int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller_env,
 		 struct cm_strv *ret, struct cm_error *err);

@@ -35,7 +35,8 @@
 /* one supplementary group a running exec, its mark: CM_ID_MARK_FIRST + slot */
 #define CM_ID_MARK_FIRST 60000U
 #define CM_MAX_EXECS 256U
-/* kernel ids of root's sessions: CM_ID_SLOT_BASE + slot * CM_ID_SLOT_SIZE (hardening 15) */
+/* kernel ids of root's sessions: CM_ID_SLOT_BASE + slot * CM_ID_SLOT_SIZE; no two sessions share
+ * one, and no account of the host has any */
 #define CM_ID_SLOT_BASE 0x70000000U
 #define CM_ID_SLOT_SIZE 65536U
 #define CM_ID_SLOTS 4000U

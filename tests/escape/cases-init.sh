@@ -59,7 +59,7 @@ case_init() {
 	allow "$session_files"
 }
 
-# Hardening 12: init must not wait for a child that the agent can stop.
+# Init must not wait for a child that the agent can stop.
 case_stop_spam() {
 	local i pids=() ended=0
 	use stop

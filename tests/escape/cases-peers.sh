@@ -171,7 +171,7 @@ case_services() {
 	unserve
 }
 
-# Hardening 8: what else is written to the caller's pipe stays the caller's.
+# What else is written to the caller's pipe stays the caller's.
 case_caller_pipe() {
 	local elapsed
 	mkfifo "$work/pipe"

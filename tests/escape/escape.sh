@@ -3,7 +3,7 @@
 # Runs probes where they must reach, and in a jail, where they must be refused.
 #
 #   escape.sh DIRECTORY-OF-THE-BINARIES root|plain|sub GROUP DIRECTORY-OF-THE-PROBES [CASE...]
-#   escape.sh --list     is every probe named in README.md, and every row that should be there?
+#   escape.sh --list     are all probes and cases in README.md, and no other probe?
 #
 # GROUP is a file cases-GROUP.sh: functions case_NAME, run in the order in which they stand there.
 # An attempt counts only when the same program reached what it wanted outside (its control), and is
