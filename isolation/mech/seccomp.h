@@ -33,7 +33,7 @@ const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp pro
  */
 int cm_seccomp_load(const struct cm_seccomp_profile *profile);
 
-/* One row of the table, for `explain` and the tests. */
+/* One row of the table, for the tests. */
 struct cm_seccomp_row {
 	const char *syscall;
 	/* "allow", "errno", "args": of args, error 0 is allowed and else refused by an argument */

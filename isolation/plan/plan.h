@@ -233,7 +233,7 @@ static inline const char *cm_plan_str(const struct cm_plan *plan, uint32_t offse
 {
 	return plan->strings + offset;
 }
-/* Human-readable, one line an op, for golden tests and `explain`. */
+/* Human-readable, one line an op, for golden tests and `inspect --plan`. */
 void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out);
 
 /* Builder: grows ops and strings, then cm_plan_builder_finish gives the flat form. */

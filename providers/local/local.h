@@ -86,7 +86,7 @@ void cm_local_close(struct cm_local *l);
 
 /* Where a command starts, inside. Borrowed. */
 const char *cm_local_cwd(const struct cm_local *l);
-/* The setup commands' record (sha256:<hex>), and whether they have to run now. */
+/* Are there setup commands, and did none run in this session yet? */
 bool cm_local_needs_setup(const struct cm_local *l);
 /* since_us: when it began (CLOCK_MONOTONIC) */
 int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, int64_t since_us,

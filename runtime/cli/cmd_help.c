@@ -87,7 +87,10 @@ static void print_keys(struct cm_buf *out)
 	cm_buf_puts(out,
 		    "\nOptions end at '--' or at the first word that is none. --no-NAME turns a "
 		    "switch\noff. Most can stand in a configuration file under the same name; "
-		    "'casemate\nconfig show --origin' says what holds and why.\n");
+		    "'casemate\nconfig show --origin' says what holds and why.\n"
+		    "\nVariables: CASEMATE_ROOT is --root, CASEMATE_PROFILE --profile; "
+		    "CASEMATE_CONFIG\nnames the configuration file that is read in place of the "
+		    "user's.\n");
 }
 
 void cm_help_command(const struct cm_command *command, struct cm_buf *out)

@@ -5,15 +5,19 @@
  *	<state>/sessions/<id>/state.json   written only by clients, under lock
  *	                     /lock         flock of the client that changes something
  *	                     /keeper.lock  held by the keeper for its life (keeper_lock.h)
- *	                     /end          one fixed record, written by the keeper when it ends
+ *	                     /end          one fixed record, written by the keeper when it ends;
+ *	                                   end.new on the way there
+ *	                     /plan         text: which control groups the session has, and where
+ *	                     /plan.txt     the plan of the last start, for people
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed
  *	<state>/ids/<n>                    a slot of kernel ids (root): session's id, session root
  *	<runtime>/ids/<n>                  the same while it is claimed, and its lock
  *	<runtime>/s/<16 hex>               the keeper's socket
- *	<runtime>/tmp/<id>/                the state directory of a temporary session: only lock, and
- *	                                   what its user puts there; home and /tmp are its jail's
+ *	<runtime>/tmp/<id>/                the state directory of a temporary session: lock; plan where
+ *	                                   it has groups; root, which names the session root, where it
+ *	                                   has a session directory. Home and /tmp are its jail's
  *	<runtime>/skeletons/<name>/        root file systems without what is mounted in them, shared
  *	<root>/<id>/                       session directory: the user's work
  *
@@ -258,7 +262,7 @@ void cm_store_skeleton_close(struct cm_store_skeleton *skeleton);
 /*
  * Remove what dead temporary sessions left: state directories whose owner's lock is free. At most
  * a few directory reads; called at each start. remove_group is called with the directory of each
- * that has a stored plan blob ("plan") so that cgroups go too; NULL leaves those alone.
+ * that has a list of groups ("plan") so that they go too; NULL leaves those alone.
  */
 int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir, void *data),
 		     void *data, struct cm_error *err);
