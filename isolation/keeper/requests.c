@@ -236,8 +236,8 @@ static void op_exec(struct cm_keeper *k, int client)
 	if ((k->cgroup.enforced & CM_CG_MEMORY) != 0) {
 		struct cm_cgroup_usage usage;
 
-		if (cm_cgroup_usage(&k->cgroup, &usage) == 0)
-			e->oom_before = usage.oom_kills;
+		cm_cgroup_usage(&k->cgroup, &usage);
+		e->oom_before = usage.oom_kills;
 	}
 	r = to_init(k, &rec, k->msg.blob, fds, n);
 	cm_fd_close(&leaf.join_fd);
@@ -387,8 +387,7 @@ static void add_group_usage(struct cm_keeper *k, const struct cm_keeper_exec *e,
 
 	if (k->cgroup.kind == CM_CGROUP_NONE || ((e->flags & CM_EXECF_USAGE) == 0 && !was_killed))
 		return;
-	if (cm_cgroup_usage(&k->cgroup, &usage) < 0)
-		return;
+	cm_cgroup_usage(&k->cgroup, &usage);
 	end->memory_peak_bytes = usage.memory_peak_bytes;
 	if ((k->cgroup.enforced & CM_CG_MEMORY) == 0 || usage.oom_kills <= e->oom_before)
 		return;

@@ -25,37 +25,37 @@ enum who {
 	WHO_ROOT,
 };
 
-static const char *const who_names[] = {
-	[WHO_INIT_RANGED] = "init",
-	[WHO_INIT_SINGLE] = "init, single id",
-	[WHO_INIT_LEAVES] = "init, cgroup v2",
-	[WHO_ROOT] = "root inside",
-};
-
 static const struct {
 	enum who who;
 	int cap;
-	const char *reason;
 } kept[] = {
-	{ WHO_INIT_RANGED, CAP_SETUID, "a command changes from init's id to the agent's" },
-	{ WHO_INIT_RANGED, CAP_SETGID,
-	  "the same, and the mark of an exec is a supplementary group" },
-	{ WHO_INIT_RANGED, CAP_KILL, "signals to processes of another id" },
-	{ WHO_INIT_SINGLE, CAP_SYS_ADMIN,
-	  "each exec gets a UTS namespace of its own as its mark: there is no second id for one" },
-	{ WHO_INIT_SINGLE, CAP_SYS_PTRACE,
-	  "reads that mark of processes that made themselves non-dumpable; as the agent lacks it, "
-	  "the kernel refuses the agent every change of init's scheduling" },
-	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN,
-	  "an exec leaves its group's name behind in a cgroup namespace of its own, so that "
-	  "programs find the session's limits at the root of /sys/fs/cgroup" },
-	{ WHO_ROOT, CAP_CHOWN, "package installation gives files their owners" },
-	{ WHO_ROOT, CAP_DAC_OVERRIDE, "package installation writes files of other ids" },
-	{ WHO_ROOT, CAP_FOWNER, "package installation sets modes and times of such files" },
-	{ WHO_ROOT, CAP_FSETID, "modes survive a change of content" },
-	{ WHO_ROOT, CAP_SETUID, "apt and others drop to a user of their own" },
-	{ WHO_ROOT, CAP_SETGID, "the same for groups" },
-	{ WHO_ROOT, CAP_KILL, "stops what it started under such a user" },
+	/* a command changes from init's id to the agent's */
+	{ WHO_INIT_RANGED, CAP_SETUID },
+	/* the same, and the mark of an exec is a supplementary group */
+	{ WHO_INIT_RANGED, CAP_SETGID },
+	/* signals to processes of another id */
+	{ WHO_INIT_RANGED, CAP_KILL },
+	/* each exec gets a UTS namespace of its own as its mark: there is no second id for one */
+	{ WHO_INIT_SINGLE, CAP_SYS_ADMIN },
+	/* reads that mark of processes that made themselves non-dumpable; as the agent lacks it, the
+	 * kernel refuses the agent every change of init's scheduling */
+	{ WHO_INIT_SINGLE, CAP_SYS_PTRACE },
+	/* an exec leaves its group's name behind in a cgroup namespace of its own, so that programs
+	 * find the session's limits at the root of /sys/fs/cgroup */
+	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN },
+	/* package installation gives files their owners, */
+	{ WHO_ROOT, CAP_CHOWN },
+	/* writes files of other ids, */
+	{ WHO_ROOT, CAP_DAC_OVERRIDE },
+	/* sets modes and times of such files, */
+	{ WHO_ROOT, CAP_FOWNER },
+	/* and their modes survive a change of content */
+	{ WHO_ROOT, CAP_FSETID },
+	/* apt and others drop to a user of their own */
+	{ WHO_ROOT, CAP_SETUID },
+	{ WHO_ROOT, CAP_SETGID },
+	/* and stop what they started under such a user */
+	{ WHO_ROOT, CAP_KILL },
 };
 
 static uint64_t set_of(enum who who)
@@ -83,19 +83,6 @@ uint64_t cm_caps_of_init(const struct cm_plan *plan)
 uint64_t cm_caps_of_exec(const struct cm_plan *plan)
 {
 	return (plan->header->flags & CM_PLANF_ROOT_USER) != 0 ? set_of(WHO_ROOT) : 0;
-}
-
-const struct cm_caps_reason *cm_caps_reasons(size_t *ret_n)
-{
-	static struct cm_caps_reason rows[CM_ARRAY_SIZE(kept)];
-
-	for (size_t i = 0; i < CM_ARRAY_SIZE(kept); i++) {
-		rows[i].capability = kept[i].cap;
-		rows[i].who = who_names[kept[i].who];
-		rows[i].reason = kept[i].reason;
-	}
-	*ret_n = CM_ARRAY_SIZE(kept);
-	return rows;
 }
 
 static int bound_to(uint64_t keep, struct cm_error *err)

@@ -26,12 +26,4 @@ int cm_caps_keep(uint64_t set, struct cm_error *err);
 /* capset without libc for a child that shares init's memory: 0 or -errno. */
 int cm_caps_raw_set(uint64_t set);
 
-struct cm_caps_reason {
-	int capability;
-	/* "init", "init, single id", "root inside" */
-	const char *who;
-	const char *reason;
-};
-const struct cm_caps_reason *cm_caps_reasons(size_t *ret_n);
-
 #endif

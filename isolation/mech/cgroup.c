@@ -25,12 +25,6 @@
 
 #define REMOVE_MS 2000
 
-const char *const cm_cgroup_names[CM_CG_N] = {
-	[CM_CGI_MEMORY] = "memory", [CM_CGI_PIDS] = "pids",	  [CM_CGI_CPU] = "cpu",
-	[CM_CGI_CPUSET] = "cpuset", [CM_CGI_FREEZER] = "freezer", [CM_CGI_CPUACCT] = "cpuacct",
-	[CM_CGI_BLKIO] = "blkio",
-};
-
 /* The option that names the limit, for messages and hints. */
 static const struct {
 	uint32_t bit;
@@ -237,21 +231,23 @@ int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot)
 	return cm_cgroup_group_remove(parent, name);
 }
 
-int cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
+void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	switch (cg->kind) {
 	case CM_CGROUP_V2:
-		return cm_cgroup_v2_usage(cg, ret);
+		cm_cgroup_v2_usage(cg, ret);
+		break;
 	case CM_CGROUP_V1:
-		return cm_cgroup_v1_usage(cg, ret);
+		cm_cgroup_v1_usage(cg, ret);
+		break;
 	case CM_CGROUP_NONE:
 		break;
 	}
-	return 0;
 }
 
-void cm_cgroup_kill(struct cm_cgroup *cg)
+/* SIGKILL everything in the group and its leaves. */
+static void kill_all(struct cm_cgroup *cg)
 {
 	switch (cg->kind) {
 	case CM_CGROUP_V2:
@@ -290,7 +286,7 @@ static int kill_and_remove(struct cm_cgroup *cg)
 	int r = try_remove(cg);
 
 	while (r < 0) {
-		cm_cgroup_kill(cg);
+		kill_all(cg);
 		r = try_remove(cg);
 		if (r == 0 || cm_clock_mono_ms() >= deadline)
 			break;

@@ -54,11 +54,8 @@ struct cm_cgroup_leaf {
 struct cm_cgroup_usage {
 	/* 0: not known */
 	uint64_t memory_peak_bytes;
-	uint64_t memory_bytes;
-	uint64_t cpu_us;
 	/* processes the kernel killed at the memory limit */
 	uint64_t oom_kills;
-	uint64_t pids;
 };
 
 void cm_cgroup_init(struct cm_cgroup *cg);
@@ -77,9 +74,7 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 			struct cm_error *err);
 /* Remove an empty leaf; a no-op when it is not there, -EBUSY when processes are left in it. */
 int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot);
-int cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
-/* SIGKILL everything in the group and its leaves. */
-void cm_cgroup_kill(struct cm_cgroup *cg);
+void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
 /* Kill what is left, wait (at most two seconds), remove leaves and groups, close the fds. */
 void cm_cgroup_remove(struct cm_cgroup *cg);
 /* Collect: find the group of a session whose keeper is gone (same plan) and remove it. */

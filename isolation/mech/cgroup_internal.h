@@ -69,19 +69,18 @@ int cm_cgroup_v1_make(struct cm_cgroup *cg, const struct cm_plan *plan, struct c
 /* Open what exists, for cm_cgroup_collect. True: something does. */
 bool cm_cgroup_v1_open(struct cm_cgroup *cg, const struct cm_plan *plan);
 int cm_cgroup_v1_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgroup_leaf *ret);
-int cm_cgroup_v1_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
+void cm_cgroup_v1_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
 void cm_cgroup_v1_kill(struct cm_cgroup *cg);
 int cm_cgroup_v2_make(struct cm_cgroup *cg, const struct cm_plan *plan, struct cm_error *err);
 bool cm_cgroup_v2_open(struct cm_cgroup *cg, const struct cm_plan *plan);
 int cm_cgroup_v2_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgroup_leaf *ret);
-int cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
+void cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
 void cm_cgroup_v2_kill(struct cm_cgroup *cg);
 
 /* The hierarchy whose groups have leaves: v2's one, v1's freezer. -1: none. */
 int cm_cgroup_leaf_parent(const struct cm_cgroup *cg);
 
 /* In bit order. */
-extern const char *const cm_cgroup_names[CM_CG_N];
 enum cm_cgroup_index {
 	CM_CGI_MEMORY,
 	CM_CGI_PIDS,

@@ -273,24 +273,15 @@ int cm_cgroup_v1_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgr
 	return ret->kill_fd < 0 ? -errno : 0;
 }
 
-int cm_cgroup_v1_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
+void cm_cgroup_v1_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 {
 	int memory = cg->group_fd[CM_CGI_MEMORY];
-	uint64_t cpu_ns = 0;
 
 	/* a hierarchy that is not there leaves its numbers at 0: not known */
-	if (memory >= 0) {
-		(void)cm_cgroup_read_u64(memory, "memory.max_usage_in_bytes",
-					 &ret->memory_peak_bytes);
-		(void)cm_cgroup_read_u64(memory, "memory.usage_in_bytes", &ret->memory_bytes);
-		(void)cm_cgroup_read_key(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
-	}
-	if (cg->group_fd[CM_CGI_PIDS] >= 0)
-		(void)cm_cgroup_read_u64(cg->group_fd[CM_CGI_PIDS], "pids.current", &ret->pids);
-	if (cg->group_fd[CM_CGI_CPUACCT] >= 0 &&
-	    cm_cgroup_read_u64(cg->group_fd[CM_CGI_CPUACCT], "cpuacct.usage", &cpu_ns) == 0)
-		ret->cpu_us = cpu_ns / 1000;
-	return 0;
+	if (memory < 0)
+		return;
+	(void)cm_cgroup_read_u64(memory, "memory.max_usage_in_bytes", &ret->memory_peak_bytes);
+	(void)cm_cgroup_read_key(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
 }
 
 /* "4:memory:/a/cm-x" or "6:freezer:/cm-x/x3": is one of its groups ours? */

@@ -24,8 +24,10 @@ static const struct {
 	const char *name;
 	uint32_t bit;
 } controllers[] = {
-	{ "memory", CM_CG_MEMORY }, { "pids", CM_CG_PIDS }, { "cpu", CM_CG_CPU },
-	{ "cpuset", CM_CG_CPUSET }, { "io", CM_CG_BLKIO },
+	{ "memory", CM_CG_MEMORY },
+	{ "pids", CM_CG_PIDS },
+	{ "cpu", CM_CG_CPU },
+	{ "cpuset", CM_CG_CPUSET },
 };
 
 /* Which of the wanted controllers a directory does not yet hand down. */
@@ -64,8 +66,7 @@ static void enable(int dir_fd, uint32_t wanted)
 /* What of the plan's controllers is a controller on v2, rather than a part of every group. */
 static uint32_t v2_bits(const struct cm_plan_header *h)
 {
-	return h->cgroup_controllers &
-	       (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET | CM_CG_BLKIO);
+	return h->cgroup_controllers & (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET);
 }
 
 /*
@@ -224,16 +225,13 @@ int cm_cgroup_v2_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgr
 	return ret->kill_fd < 0 ? -errno : 0;
 }
 
-int cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
+void cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 {
 	int fd = cg->group_fd[0];
 
 	/* a controller that is not there leaves its numbers at 0: not known */
 	(void)cm_cgroup_read_u64(fd, "memory.peak", &ret->memory_peak_bytes);
-	(void)cm_cgroup_read_u64(fd, "memory.current", &ret->memory_bytes);
 	(void)cm_cgroup_read_key(fd, "memory.events", "oom_kill", &ret->oom_kills);
-	(void)cm_cgroup_read_u64(fd, "pids.current", &ret->pids);
-	return cm_cgroup_read_key(fd, "cpu.stat", "usage_usec", &ret->cpu_us);
 }
 
 void cm_cgroup_v2_kill(struct cm_cgroup *cg)

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-/* Soft becomes min(want, hard); hard too when is_hard. */
-static int lower(int resource, const char *name, uint64_t want, bool is_hard, struct cm_error *err)
+/* Soft and hard become min(want, hard). */
+static int lower(int resource, const char *name, uint64_t want, struct cm_error *err)
 {
 	struct rlimit now;
 
@@ -15,8 +15,7 @@ static int lower(int resource, const char *name, uint64_t want, bool is_hard, st
 				    name);
 	if (now.rlim_max == RLIM_INFINITY || want < now.rlim_max) {
 		now.rlim_cur = (rlim_t)want;
-		if (is_hard)
-			now.rlim_max = (rlim_t)want;
+		now.rlim_max = (rlim_t)want;
 	} else {
 		now.rlim_cur = now.rlim_max;
 	}
@@ -31,13 +30,11 @@ int cm_rlimits_set(const struct cm_plan *plan, struct cm_error *err)
 	int r = CM_OK;
 
 	if (limits->open_files != UINT64_MAX)
-		r = lower(RLIMIT_NOFILE, "open files", limits->open_files, true, err);
+		r = lower(RLIMIT_NOFILE, "open files", limits->open_files, err);
 	if (r == CM_OK && limits->core_bytes != UINT64_MAX)
-		r = lower(RLIMIT_CORE, "core files", limits->core_bytes, true, err);
-	if (r == CM_OK && limits->stack_bytes != UINT64_MAX)
-		r = lower(RLIMIT_STACK, "stacks", limits->stack_bytes, false, err);
+		r = lower(RLIMIT_CORE, "core files", limits->core_bytes, err);
 	/* the group's limit is the better one: it counts every id of the jail */
 	if (r == CM_OK && limits->pids != UINT64_MAX && plan->header->cgroup == CM_CGROUP_NONE)
-		r = lower(RLIMIT_NPROC, "processes", limits->pids, true, err);
+		r = lower(RLIMIT_NPROC, "processes", limits->pids, err);
 	return r;
 }

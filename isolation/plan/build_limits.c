@@ -224,7 +224,6 @@ int cm_build_limits(struct cm_build *build, struct cm_error *err)
 	struct cm_plan_limits *to = &build->b->header.limits;
 	int r;
 
-	to->stack_bytes = UINT64_MAX;
 	/* a core file of the agent's would be written by the host's handler */
 	to->core_bytes = 0;
 	r = apply_all(build, err);

@@ -154,7 +154,6 @@ struct cm_plan_limits {
 	uint64_t cpu_milli;
 	/* those of each command */
 	uint64_t open_files;
-	uint64_t stack_bytes;
 	uint64_t core_bytes;
 };
 

@@ -105,7 +105,6 @@ void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 	print_limit(out, "pids", h->limits.pids);
 	print_limit(out, "cpu-milli", h->limits.cpu_milli);
 	print_limit(out, "open-files", h->limits.open_files);
-	print_limit(out, "stack", h->limits.stack_bytes);
 	print_limit(out, "core", h->limits.core_bytes);
 	print_limit(out, "tmpfs", h->tmpfs_bytes);
 	print_limit(out, "tmpfs-inodes", h->tmpfs_inodes);

@@ -30,7 +30,7 @@ static void fill_header(struct cm_plan_builder *b)
 	h->socket_path = cm_plan_builder_str(b, "/run/s");
 	h->state_dir = cm_plan_builder_str(b, "/var/s");
 	h->generation = 5;
-	h->limits = (struct cm_plan_limits){ 1, UINT64_MAX, 3, 4, 5, 6, 7 };
+	h->limits = (struct cm_plan_limits){ 1, UINT64_MAX, 3, 4, 5, 6 };
 }
 
 static void fill_ops(struct cm_plan_builder *b)
@@ -131,7 +131,7 @@ static void test_round_trip(void **state)
 	assert_string_equal(cm_plan_str(&plan, plan.header->session_id), "T-1.x_y");
 	assert_string_equal(cm_plan_str(&plan, plan.ops[OP_BIND].source), "/srv/x y");
 	assert_int_equal(plan.ops[OP_BIND].expect_ino, 10);
-	assert_int_equal(plan.header->limits.core_bytes, 7);
+	assert_int_equal(plan.header->limits.core_bytes, 6);
 	assert_memory_equal(cm_plan_str(&plan, plan.ops[OP_FILE].content), "line\n\0\x1b[m", 9);
 	assert_string_equal(cm_plan_str(&plan, 0), "");
 	free(copy);
@@ -155,8 +155,7 @@ static void test_printed(void **state)
 			    "limit pids 3\n"
 			    "limit cpu-milli 4\n"
 			    "limit open-files 5\n"
-			    "limit stack 6\n"
-			    "limit core 7\n"
+			    "limit core 6\n"
 			    "limit tmpfs 4096\n"
 			    "limit tmpfs-inodes 10\n"
 			    "cpuset 0-1\n"
