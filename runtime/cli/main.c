@@ -2,6 +2,7 @@
 /* casemate: the command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,5 +23,8 @@ static void fill_standard_fds(void)
 int main(int argc, char **argv)
 {
 	fill_standard_fds();
+	/* whoever ignores it hands that down; then the kernel keeps nothing of a child that has ended,
+	 * and a keeper that was killed would look like one that ended by itself */
+	(void)signal(SIGCHLD, SIG_DFL);
 	return cm_cli_main(argc, argv);
 }

@@ -120,6 +120,20 @@ is "$(out)" 'SigBlk:	0000000000000000
 SigIgn:	0000000000000000' 'and are not inherited by the command'
 finish
 
+begin 'a caller that ignores the end of its children'
+# as some service managers and runtimes start what they start
+unaware() { env --ignore-signal=CHLD "${as[@]}" "$casemate" "$@"; }
+if env --ignore-signal=CHLD true 2>/dev/null; then
+	cm doctor 2>&1 | awk '{ print $1, $2 }' >"$work/aware"
+	unaware doctor 2>&1 | awk '{ print $1, $2 }' >"$work/unaware"
+	is "$(cat "$work/unaware")" "$(cat "$work/aware")" 'doctor finds what it finds otherwise'
+	unaware run -- sh -c 'sleep 0 & wait $!; exit 7' >"$work/out" 2>"$work/err"
+	is "$? $(err)" '7 ' 'a command runs, and has children of its own'
+else
+	skip TOOLS 'env cannot ignore a signal' 'doctor finds what it finds otherwise'
+fi
+finish
+
 begin 'kill -9 of casemate'
 start run -- sh -c 'setsid sh -c "sleep 1000; :" & (setsid sleep 1000 &) ; echo ready; sleep 1000'
 until_true 10 started
