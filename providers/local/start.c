@@ -60,16 +60,9 @@ static int connect_running(struct cm_local *l, struct cm_error *err)
 	r = cm_local_plan_make(l, &l->spec, work_dir(l), false, NULL, NULL, err);
 	if (r < 0)
 		return r;
-	r = cm_jail_connect(&l->jail, l->session.socket_path, l->session.record.id, deadline, err);
-	if (r == CM_OK && l->jail.up.version != CM_PROTO_VERSION) {
-		cm_error_set(err, CM_E_PROTOCOL, 0,
-			     "session '%s' was started by another version of casemate",
-			     l->session.record.id);
-		cm_error_hint(err, "'casemate stop %s' works, and the next run starts it again",
-			      l->session.record.id);
-		r = CM_E_PROTOCOL;
-	}
-	return r;
+	/* a keeper of another version refuses, and says what to do */
+	return cm_jail_connect(&l->jail, l->session.socket_path, l->session.record.id, deadline,
+			       err);
 }
 
 /*

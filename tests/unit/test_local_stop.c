@@ -35,6 +35,7 @@ static void answer_as_another_version(int listener, int lock)
 
 	cm_msg_init(&msg);
 	(void)cm_error_set(&err, CM_E_UNSUPPORTED, 0, "another version");
+	cm_error_hint(&err, "stop it");
 	for (;;) {
 		sock = accept(listener, NULL, NULL);
 		while (sock >= 0 && cm_proto_recv(sock, &msg) == 1) {
@@ -178,6 +179,24 @@ static void test_of_another_version(void **state)
 	assert_int_equal(end(&k), 0);
 }
 
+/* Whoever joins a session is told by the keeper, in its words. */
+static void test_joining_another_version(void **state)
+{
+	struct keeper k;
+	struct cm_jail jail;
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)state;
+	begin(&k, PART_OF_ANOTHER_VERSION);
+	cm_jail_init(&jail);
+	assert_int_equal(cm_jail_connect(&jail, k.socket, "x", cm_clock_mono_ms() + 10000, &err),
+			 CM_E_UNSUPPORTED);
+	assert_string_equal(err.msg, "another version");
+	assert_string_equal(err.hint, "stop it");
+	(void)cm_jail_close(&jail);
+	assert_int_equal(end(&k), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +204,7 @@ int main(void)
 		cmocka_unit_test(test_does_not_listen),
 		cmocka_unit_test(test_of_another_user),
 		cmocka_unit_test(test_of_another_version),
+		cmocka_unit_test(test_joining_another_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
