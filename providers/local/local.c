@@ -67,6 +67,11 @@ int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct c
 	if (r < 0)
 		return r;
 	r = cm_host_read(&config->env, &l->host, err);
+	/* v2 that is mounted elsewhere (a hybrid host): init is to be born into its group */
+	if (r == CM_OK && l->jail.is_ahead && l->host.cgroup.kind == CM_CGROUP_V2) {
+		(void)cm_jail_close(&l->jail);
+		cm_jail_init(&l->jail);
+	}
 	if (r == CM_OK)
 		r = cm_store_open(&config->env, spec->root, l->host.home, geteuid() == 0, &l->store,
 				  err);

@@ -104,7 +104,8 @@ static int spawn(struct cm_local *l, struct cm_error *err)
 	return cm_jail_spawn(&l->jail, &start, err);
 }
 
-/* Where cgroup v2 is what there is, init may have to be born into a group: see cm_host_cgroup. */
+/* Where cgroup v2 is what there is, init may have to be born into a group: see cm_host_cgroup. A
+ * quick look; what it misses cm_local_open finds. */
 static bool is_cgroup_v2(void)
 {
 	struct statfs fs;

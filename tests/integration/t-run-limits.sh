@@ -37,6 +37,36 @@ run run --timeout 0 -- true
 ok 'no time at all is none or an error'
 finish
 
+# A host that has v2 elsewhere (/sys/fs/cgroup/unified of a hybrid one), and no v1 that could be used.
+# What is made there is in the machine's own hierarchy, which a mount namespace does not change.
+on_v2_elsewhere() { # ARGUMENT...
+	unshare --mount --propagation private bash -c '
+		mount=$1
+		shift
+		awk "/ - cgroup/ { print \$5 }" /proc/self/mountinfo | sort -r | xargs -rn 1 umount
+		mount -t cgroup2 none "$mount" || exit 77
+		"$@"
+		rc=$?
+		find "$mount/casemate.slice" -depth -type d -exec rmdir {} + 2>/dev/null
+		exit $rc' - "$@"
+}
+
+begin 'cgroup v2 at another place'
+if is_root && [ "$identity" = root ] && [ "$(stat -fc %T /sys/fs/cgroup)" = tmpfs ]; then
+	mkdir "$work/v2"
+	on_v2_elsewhere "$work/v2" "$casemate" run --no-workspace -- echo yes >"$work/out" 2>"$work/err"
+	rc=$?
+	if [ "$rc" = 77 ]; then
+		skip CGROUP2 'v2 cannot be mounted' 'a temporary session runs'
+	else
+		is "$rc $(cat "$work/out" "$work/err")" '0 yes' 'a temporary session runs'
+	fi
+	rmdir "$work/v2"
+else
+	skip CGROUP1 'no v1 here whose place v2 could take' 'a temporary session runs'
+fi
+finish
+
 begin 'what is asked for and cannot be had'
 if has_groups; then
 	run run --memory 1 -- true
