@@ -229,11 +229,11 @@ int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const cha
 	int r;
 
 	cm_buf_init(&plan, PLAN_MAX);
-	r = cm_local_plan_make(l, spec, dir, true, extra, &plan, err);
-	if (r < 0)
-		return r;
-	/* the groups of a session have one name, and their plan one place */
+	/* the groups of a session have one name, and their plan one place; before the plan, part of
+	 * which a keeper that waits already gets at once, and makes the groups that are ours */
 	r = cm_local_collect_left(&l->session, err);
+	if (r == CM_OK)
+		r = cm_local_plan_make(l, spec, dir, true, extra, &plan, err);
 	if (r < 0)
 		return r;
 	r = cm_local_keep_plan(l, &plan);

@@ -122,4 +122,39 @@ expect_status 0 'it can be removed, too'
 is "$(our_processes)" '' 'and nothing runs'
 finish
 
+begin 'files of other ids'
+if [ "$identity" = sub ]; then
+	make() { # NAME
+		run run --session s --user root -- sh -c 'mkdir d && echo x >d/f && chown -R 5:5 d && echo made'
+		is "$(out) $(err)" 'made ' "$1: made"
+		[ "$(stat -c %u "$root/s/d/f")" != "$uid" ]
+		ok "$1: control: they are not the user's"
+		run stop s
+	}
+	go() { # NAME
+		run rm --files s
+		is "$rc $(err)" '0 ' "$1: go with the session"
+		[ ! -e "$root/s" ]
+		ok "$1: all of them"
+	}
+	make 'without groups'
+	go 'without groups'
+	# where v1 groups are delegated, the jail that gives the files back has one, of the session's name
+	if [ -n "${CM_TEST_GROUPS:-}" ]; then
+		make 'with groups'
+		for group in $CM_TEST_GROUPS; do
+			chown "$uid:$gid" "$group" "$group"/{tasks,cgroup.procs}
+		done
+		go 'with groups'
+		for group in $CM_TEST_GROUPS; do
+			chown 0:0 "$group" "$group"/{tasks,cgroup.procs}
+		done
+	else
+		skip CGROUP1 'no v1 groups to delegate' 'with groups: go with the session'
+	fi
+else
+	skip IDENTITY 'only subordinate ids are others' 'go with the session'
+fi
+finish
+
 done_testing
