@@ -135,6 +135,15 @@ static bool is_submodule_of(int git_fd, const struct cm_node *workspace)
 	       st.st_dev == workspace->dev && st.st_ino == workspace->ino;
 }
 
+/* A git directory of the tree itself, which is shown and can be written anyway. */
+static bool is_inside(const struct cm_workspace_facts *facts, int git_fd)
+{
+	CM_AUTO_FREE char *path = git_fd < 0 ? NULL : cm_fd_real_path(git_fd);
+
+	return path && strcmp(path, facts->path) != 0 && cm_path_is_below(path, facts->path) &&
+	       looks_like_git(git_fd);
+}
+
 static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct stat *gitfile)
 {
 	CM_AUTO_FD int git_fd = open_named(fd, ".git", "gitdir: ");
@@ -145,7 +154,7 @@ static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct s
 		return cm_strv_addf(&facts->notes, "'%s/.git' names no git directory", facts->path);
 	if (names_back(git_fd, gitfile))
 		common_fd = open_common(git_fd);
-	if (common_fd < 0 && !is_submodule_of(git_fd, &facts->node))
+	if (common_fd < 0 && !is_inside(facts, git_fd) && !is_submodule_of(git_fd, &facts->node))
 		return cm_strv_addf(&facts->notes,
 				    "'%s/.git' names a git directory that does not name it back: "
 				    "it is not shown",
@@ -163,19 +172,17 @@ static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct s
 static int read_link(struct cm_workspace_facts *facts, int fd)
 {
 	CM_AUTO_FD int git_fd = openat(fd, ".git", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	CM_AUTO_FREE char *path = git_fd < 0 ? NULL : cm_fd_real_path(git_fd);
-	bool is_inside = path && strcmp(path, facts->path) != 0 &&
-			 cm_path_is_below(path, facts->path) && looks_like_git(git_fd);
-	int r = is_inside ? add_fd(facts, git_fd) : CM_OK;
+	bool is_ours = is_inside(facts, git_fd);
+	int r = is_ours ? add_fd(facts, git_fd) : CM_OK;
 
 	if (r < 0)
 		return r;
 	return cm_strv_addf(
 		&facts->notes,
-		is_inside ? "'%s/.git' is a symbolic link: what it leads to is protected, "
-			    "but the command can put another one in its place"
-			  : "'%s/.git' is a symbolic link that leads to no git directory "
-			    "in the workspace: it is not protected",
+		is_ours ? "'%s/.git' is a symbolic link: what it leads to is protected, "
+			  "but the command can put another one in its place"
+			: "'%s/.git' is a symbolic link that leads to no git directory "
+			  "in the workspace: it is not protected",
 		facts->path);
 }
 

@@ -23,67 +23,22 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
+#include "tests/unit/host_files.h"
 
-static char top[] = "/tmp/casemate-facts-XXXXXX";
 static struct cm_spec spec;
-
-/* A path below the test's directory; valid until the eighth next call. */
-static const char *at(const char *name)
-{
-	static char paths[8][512];
-	static unsigned int next;
-	char *path = paths[next++ % 8];
-
-	assert_true(snprintf(path, 512, "%s/%s", top, name) < 512);
-	return path;
-}
-
-static void dir(const char *name)
-{
-	assert_int_equal(cm_path_make_dirs(at(name), 0755, NULL), CM_OK);
-}
-
-static void file(const char *name, const char *text)
-{
-	int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(cm_write_all(fd, text, strlen(text)), 0);
-	assert_int_equal(close(fd), 0);
-}
-
-static void link_to(const char *text, const char *name)
-{
-	assert_int_equal(symlink(text, at(name)), 0);
-}
-
-static void git_dir(const char *name)
-{
-	char sub[512];
-
-	for (size_t i = 0; i < 2; i++) {
-		assert_true(snprintf(sub, sizeof(sub), "%s/%s", name, i ? "refs" : "objects") > 0);
-		dir(sub);
-	}
-	assert_true(snprintf(sub, sizeof(sub), "%s/HEAD", name) > 0);
-	file(sub, "ref: refs/heads/main\n");
-}
 
 static int setup(void **state)
 {
 	(void)state;
-	memcpy(top + strlen(top) - 6, "XXXXXX", 6);
-	if (!mkdtemp(top))
-		return -1;
 	cm_spec_init(&spec);
-	return 0;
+	return files_begin();
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	cm_spec_clear(&spec);
-	return cm_remove_tree_at(AT_FDCWD, top);
+	return files_end();
 }
 
 static void test_node(void **state)
@@ -225,14 +180,6 @@ static void test_spelling(void **state)
 	assert_int_equal(cm_workspace_facts_read(&spec, at("l1"), top, &ws, NULL), CM_E_SYS);
 }
 
-static void text_of(const char *name, const char *fmt, const char *path)
-{
-	char text[1024];
-
-	assert_true(snprintf(text, sizeof(text), "%s%s\n", fmt, path) < (int)sizeof(text));
-	file(name, text);
-}
-
 static void test_worktree(void **state)
 {
 	struct cm_workspace_facts ws;
@@ -284,6 +231,32 @@ static void test_submodule(void **state)
 	read_workspace(NULL, at("app"), &ws);
 	assert_int_equal(ws.submodules.n, 1);
 	assert_string_equal(ws.submodules.v[0], at("app/lib"));
+	cm_workspace_facts_clear(&ws);
+}
+
+/* What a .git file names in the tree itself can be seen anyway, and needs to name nothing back. */
+static void test_inner_gitfile(void **state)
+{
+	struct cm_workspace_facts ws;
+
+	(void)state;
+	git_dir("app/meta/bare");
+	file("app/.git", "gitdir: ./meta/bare\n");
+	read_workspace(NULL, at("app/meta"), &ws);
+	assert_string_equal(ws.path, at("app"));
+	assert_int_equal(ws.git_dirs.n, 1);
+	assert_string_equal(ws.git_dirs.v[0].path, at("app/meta/bare"));
+	assert_int_equal(ws.pin_dirs.n, 1);
+	assert_string_equal(ws.pin_dirs.v[0].path, at("app/meta"));
+	assert_int_equal(ws.notes.n, 0);
+	cm_workspace_facts_clear(&ws);
+	/* a name in the tree that leads out of it */
+	git_dir("other");
+	link_to("../other", "app/out");
+	file("app/.git", "gitdir: out\n");
+	read_workspace(NULL, at("app"), &ws);
+	assert_int_equal(ws.git_dirs.n, 0);
+	assert_int_equal(ws.notes.n, 1);
 	cm_workspace_facts_clear(&ws);
 }
 
@@ -1204,6 +1177,7 @@ int main(void)
 		TEST(test_spelling),
 		TEST(test_worktree),
 		TEST(test_submodule),
+		TEST(test_inner_gitfile),
 		TEST(test_hostile_gitfile),
 		TEST(test_programs),
 		TEST(test_many_includes),
