@@ -52,6 +52,20 @@ int cm_refusals_check(const struct cm_refusals *refusals, const char *path, cons
 int cm_workspace_facts_read(const struct cm_spec *spec, const char *dir, const char *cwd,
 			    struct cm_workspace_facts *ret, struct cm_error *err);
 void cm_workspace_facts_clear(struct cm_workspace_facts *facts);
+/* A repository to read. */
+struct cm_source_facts {
+	/* its real path */
+	char *path;
+	/* what else has to be read: the git directory of a linked worktree's repository, or a
+	 * submodule's, where it is not below path; else NULL */
+	char *git_dir;
+};
+/*
+ * dir: as the caller named it. CM_E_CHECKOUT when it is no top level, or a tree whose .git file
+ * names what does not name it back. Whether it is a repository at all is not asked.
+ */
+int cm_source_facts_read(const char *dir, struct cm_source_facts *ret, struct cm_error *err);
+void cm_source_facts_clear(struct cm_source_facts *source);
 /* One file or directory; ret->path is its real path. CM_E_NOT_FOUND when absent. */
 int cm_node_read(const char *path, struct cm_node *ret, struct cm_error *err);
 void cm_node_clear(struct cm_node *node);

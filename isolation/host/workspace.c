@@ -41,8 +41,7 @@ static bool has_git(const char *dir)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The nearest directory at or above dir with a repository; dir when there is none. */
-static char *find_top(const char *dir)
+char *cm_find_top(const char *dir)
 {
 	char *top = cm_strdup(dir);
 	char *slash;
@@ -220,7 +219,7 @@ static int find(const struct cm_spec *spec, const char *dir, const char *cwd,
 			cm_error_hint(err, "cd into a project, or name one with --workspace DIR");
 			return CM_E_NOT_FOUND;
 		}
-		top = find_top(real_cwd);
+		top = cm_find_top(real_cwd);
 		if (!top)
 			return cm_facts_nomem(err);
 		free(spelled);

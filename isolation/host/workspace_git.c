@@ -58,7 +58,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool looks_like_git(int fd)
+bool cm_looks_like_git(int fd)
 {
 	struct stat st;
 
@@ -105,7 +105,7 @@ static int open_common(int git_fd)
 		return -1;
 	(void)snprintf(name, sizeof(name), "worktrees/%s", cm_path_base(path));
 	if (fstatat(common_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_same(&st, &git) ||
-	    !looks_like_git(common_fd))
+	    !cm_looks_like_git(common_fd))
 		return -1;
 	return cm_fd_take(&common_fd);
 }
@@ -127,7 +127,7 @@ static bool is_submodule_of(int git_fd, const struct cm_node *workspace)
 	char path[PATH_MAX] = "";
 	struct stat st;
 
-	if (!looks_like_git(git_fd) ||
+	if (!cm_looks_like_git(git_fd) ||
 	    cm_read_text_at(git_fd, "config", CM_GITCONFIG_MAX_BYTES, &text) < 0)
 		return false;
 	(void)cm_gitconfig_parse(text, strlen(text), take_worktree, path);
@@ -141,7 +141,7 @@ static bool is_inside(const struct cm_workspace_facts *facts, int git_fd)
 	CM_AUTO_FREE char *path = git_fd < 0 ? NULL : cm_fd_real_path(git_fd);
 
 	return path && strcmp(path, facts->path) != 0 && cm_path_is_below(path, facts->path) &&
-	       looks_like_git(git_fd);
+	       cm_looks_like_git(git_fd);
 }
 
 static int read_gitfile(struct cm_workspace_facts *facts, int fd, const struct stat *gitfile)

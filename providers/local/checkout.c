@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The repository of a session, checked out in a jail of its own: it sees the source read-only, the
- * session directory, and nothing else of the user's. It ends with the checkout, before any code of
- * the repository runs.
+ * The repository of a session, checked out in a jail of its own. It sees the source and, of a linked
+ * worktree or a submodule, the git directory that is elsewhere, both read-only; the session
+ * directory; and nothing else of the user's. It ends with the checkout, before any code of the
+ * repository runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +41,20 @@ static bool is_there(const struct cm_local *l)
 	return lstat(l->session.record.checkout, &st) == 0;
 }
 
+/* At its own path, as git's files name it. */
+static int add_source(struct cm_spec *spec, const char *path)
+{
+	struct cm_volume *volume = &spec->volumes[spec->n_volumes++];
+
+	volume->src = cm_strdup(path);
+	volume->dst = cm_strdup(path);
+	volume->is_read_only = true;
+	return volume->src && volume->dst ? CM_OK : CM_E_NOMEM;
+}
+
 /* A bare spec: the session directory to write to, the source to read, and the network is none. */
-static int make_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_error *err)
+static int make_spec(const struct cm_local *l, const struct cm_source_facts *source,
+		     struct cm_spec *spec, struct cm_error *err)
 {
 	cm_spec_init(spec);
 	spec->workspace_kind = CM_WORKSPACE_DIR;
@@ -51,14 +64,9 @@ static int make_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_e
 	spec->git = CM_GIT_RW;
 	spec->min_level = l->spec.min_level;
 	spec->limits.timeout.value = CM_UNLIMITED;
-	spec->volumes = cm_calloc(1, sizeof(*spec->volumes));
-	if (!spec->workspace || !spec->volumes)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
-	spec->n_volumes = 1;
-	spec->volumes[0].src = cm_strdup(l->spec.repo);
-	spec->volumes[0].dst = cm_strdup(l->spec.repo);
-	spec->volumes[0].is_read_only = true;
-	if (!spec->volumes[0].src || !spec->volumes[0].dst)
+	spec->volumes = cm_calloc(2, sizeof(*spec->volumes));
+	if (!spec->workspace || !spec->volumes || add_source(spec, source->path) < 0 ||
+	    (source->git_dir && add_source(spec, source->git_dir) < 0))
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
 	return CM_OK;
 }
@@ -111,10 +119,11 @@ static int take_report(struct cm_local *l, const struct cm_buf *report, const st
 }
 
 /* How many files are not committed is worth a note, and no reason to fail. */
-static int run_status(struct cm_local *l, struct cm_error *err)
+static int run_status(struct cm_local *l, const struct cm_source_facts *source,
+		      struct cm_error *err)
 {
 	char *const argv[] = {
-		(char *)(uintptr_t)HELPER_INSIDE,    (char *)(uintptr_t) "--status", l->spec.repo,
+		(char *)(uintptr_t)HELPER_INSIDE,    (char *)(uintptr_t) "--status", source->path,
 		(char *)(uintptr_t) "--progress-fd", (char *)(uintptr_t) "1",	     NULL
 	};
 	struct cm_local_program status = { .argv = argv,
@@ -147,11 +156,11 @@ static int was_held_up(const struct cm_local *l, struct cm_error *err)
 	return CM_E_TIMEOUT;
 }
 
-static int run_clone(struct cm_local *l, struct cm_error *err)
+static int run_clone(struct cm_local *l, const struct cm_source_facts *source, struct cm_error *err)
 {
 	char *const argv[] = { (char *)(uintptr_t)HELPER_INSIDE,
 			       (char *)(uintptr_t) "--source",
-			       l->spec.repo,
+			       source->path,
 			       (char *)(uintptr_t) "--target",
 			       l->session.record.checkout,
 			       (char *)(uintptr_t) "--report-fd",
@@ -200,20 +209,24 @@ static int in_jail(struct cm_local *l, struct cm_error *err)
 	char helper[PATH_MAX];
 	const struct cm_local_plan extra = { helper, HELPER_INSIDE, true };
 	bool was_there = is_there(l);
+	struct cm_source_facts source = { NULL, NULL };
 	struct cm_spec spec;
 	int r = cm_helper_path("casemate-checkout", helper, sizeof(helper), err);
 
+	if (r == CM_OK)
+		r = cm_source_facts_read(l->spec.repo, &source, err);
 	if (r < 0)
 		return r;
-	r = make_spec(l, &spec, err);
+	r = make_spec(l, &source, &spec, err);
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, l->session.session_dir, &extra, err);
 	if (r == CM_OK)
-		r = run_status(l, err);
+		r = run_status(l, &source, err);
 	if (r == CM_OK)
-		r = run_clone(l, err);
+		r = run_clone(l, &source, err);
 	cm_local_task_close(l);
 	cm_spec_clear(&spec);
+	cm_source_facts_clear(&source);
 	if (r == CM_E_CANCELLED) {
 		cm_error_set(err, r, 0, "stopped while '%s' was checked out", l->spec.repo);
 		cm_error_hint(err, "nothing of it is left: the next run begins again");

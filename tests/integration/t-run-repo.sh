@@ -225,6 +225,159 @@ refused_checkout 'a repository on another host' --repo https://example.invalid/x
 rm -rf "$work/bad" "$work/empty"
 finish
 
+begin 'a directory below the top level'
+repository "$work/w"
+mkdir -p "$work/w/lib/deep" "$work/w/.git/more"
+give "$work/w/lib" "$work/w/.git/more"
+start_files
+for dir in lib lib/deep ./lib/../lib .git/more; do
+	run run --repo $dir -- true
+	refused "cannot check out '$work/w/${dir##*../}': it is below the top level of its repository" \
+		"give the top level: --repo '$work/w'" "is refused: $dir"
+done
+run run --repo .git -- cat file
+expect_out two 'the git directory itself is a repository'
+cd "$work/w/lib/deep" || bail cd
+run run --repo ../.. -- cat file
+expect_out two 'so is what a relative path leads to'
+finish
+
+begin 'a linked worktree'
+repository "$work/w"
+g -C "$work/w" worktree add -q "$work/tree" -b topic
+echo three >"$work/tree/file"
+g -C "$work/tree" commit -q -am third
+g -C "$work/w" worktree add -q --detach "$work/w/inner" v1
+start_files
+before=$(find "$work/w/.git" "$work/tree" -type f -printf '%p %s %T@\n' | sort)
+cd "$work" || bail cd
+run run --repo ./w/../tree -- sh -c 'pwd; cat file; git log --format=%s; git branch --show-current; git status --short; test -d .git'
+like "$rc $(out)" "0 $root/run-*/tree
+three
+third
+second
+first
+topic" 'is a repository with a HEAD of its own'
+is "$(find "$work/w/.git" "$work/tree" -type f -printf '%p %s %T@\n' | sort)" "$before" 'and not touched'
+run run --repo tree --ref main -- cat file
+expect_out two 'all branches are there'
+echo dirty >"$work/tree/file"
+run run --repo tree -- cat file
+is "$(out) $(grep -c '^note: 1 uncommitted file is ' "$work/err")" 'three 1' 'what is not committed is counted in its own tree'
+g -C "$work/tree" checkout -q file
+run run --repo w/inner -- cat file
+expect_out one 'one within the other tree, detached'
+ln -s tree "$work/link"
+run run --repo link -- cat file
+expect_out three 'by a link'
+run run --session t --repo tree -- true
+run stop t
+mv "$work/tree" "$work/moved"
+run run --session t -- cat file
+expect_out three 'what was checked out needs it no more'
+run rm --files t
+run run --repo moved -- true
+refused "cannot check out '$work/moved': the git directory that its '.git' file names *" "'git worktree repair' *" \
+	'one that was moved is not known to its repository'
+finish
+
+begin 'other layouts'
+repository "$work/w"
+mkdir "$work/proj"
+give "$work/proj"
+g clone -q --bare "$work/w" "$work/proj/.bare"
+echo 'gitdir: ./.bare' >"$work/proj/.git"
+give "$work/proj/.git"
+g -C "$work/proj" worktree add -q "$work/proj/topic" -b topic v1
+g -C "$work/w" worktree add -q "$work/w/.git/hidden" v1
+g init -q --separate-git-dir "$work/separate.git" "$work/separate"
+mkdir "$work/linked"
+ln -s ../w/.git "$work/linked/.git"
+give "$work/linked"
+start_files
+cd "$work" || bail cd
+run run --repo proj -- cat file
+expect_out two 'a .git file that names a directory beside it'
+run run --repo proj/topic -- cat file
+expect_out one 'a worktree beside a bare repository'
+run run --repo proj/.bare --ref v1 -- cat file
+expect_out one 'the bare repository'
+run run --repo w/.git/hidden -- cat file
+expect_out one 'a worktree in the git directory'
+run run --repo separate -- true
+refused "cannot check out '$work/separate': *" "*give that repository *" 'a git directory that names no tree is not shown'
+run run --repo linked -- true
+refused "cannot check out '$work/linked': * is not a git repository" '*' 'nor what a link leads to'
+finish
+
+begin 'a .git file that lies'
+repository "$work/w"
+mkdir "$work/other"
+repository "$work/other/private"
+g -C "$work/other/private" worktree add -q "$work/other/tree"
+mkdir "$work/mine" "$work/mine/git" "$work/mine/tree"
+echo "$work/mine/tree/.git" >"$work/mine/git/gitdir"
+echo "$work/other/private/.git" >"$work/mine/git/commondir"
+echo 'ref: refs/heads/main' >"$work/mine/git/HEAD"
+mkfifo "$work/mine/fifo"
+give "$work/mine"
+start_files
+for to in "$work/other/private/.git" "$work/other/private/.git/worktrees/tree" "$work/mine/git" /dev/zero /dev \
+	"$work/mine/fifo" "$work/mine/fifo/x" ../git / /proc/self/fd/0 "$work/none" "$work/mine/tree" ''; do
+	echo "gitdir: $to" >"$work/mine/tree/.git"
+	run run --repo "$work/mine/tree" -- touch "$work/w/ran"
+	[ "$rc" = 125 ] && [ ! -e "$work/w/ran" ] && [ "$(grep -c "^casemate: cannot check out .*: the git directory that its '.git' file names " "$work/err")" = 1 ]
+	ok "shows nothing: '${to#"$work"}'"
+done
+# named back by who could write it, but kept somewhere else: behind a link
+mkdir "$work/mine/common"
+cp -a "$work/other/private/.git/HEAD" "$work/mine/common/"
+ln -s "$work/other/private/.git/objects" "$work/mine/common/objects"
+ln -s "$work/other/private/.git/refs" "$work/mine/common/refs"
+ln -s "$work/mine/away" "$work/mine/common/worktrees"
+mkdir -p "$work/mine/away/git"
+cp "$work/mine/git/"* "$work/mine/away/git/"
+echo "$work/mine/common" >"$work/mine/away/git/commondir"
+echo "gitdir: $work/mine/common/worktrees/git" >"$work/mine/tree/.git"
+run run --repo "$work/mine/tree" -- touch "$work/w/ran"
+[ "$rc" = 125 ] && [ ! -e "$work/w/ran" ] && grep -q "that its '.git' file names " "$work/err"
+ok 'nor by links in a directory of its own'
+rm "$work/mine/common/worktrees"
+mkdir "$work/mine/common/worktrees"
+mv "$work/mine/away/git" "$work/mine/common/worktrees/"
+run run --repo "$work/mine/tree" -- touch "$work/w/ran"
+[ "$rc" = 125 ] && [ ! -e "$work/w/ran" ]
+ok 'nor objects that lie elsewhere'
+if [ "$identity" != root ]; then
+	# somebody else's, which the caller can name and not read
+	mkdir -p "$work/closed/w/.git/worktrees/tree"
+	echo "$work/mine/tree/.git" >"$work/closed/w/.git/worktrees/tree/gitdir"
+	echo ../.. >"$work/closed/w/.git/worktrees/tree/commondir"
+	mkdir "$work/closed/w/.git/objects" "$work/closed/w/.git/refs"
+	echo 'ref: refs/heads/main' >"$work/closed/w/.git/HEAD"
+	chmod 700 "$work/closed"
+	! is_root || chown 0 "$work/closed"
+	is_root || chmod 0 "$work/closed"
+	echo "gitdir: $work/closed/w/.git/worktrees/tree" >"$work/mine/tree/.git"
+	run run --repo "$work/mine/tree" -- touch "$work/w/ran"
+	[ "$rc" = 125 ] && [ ! -e "$work/w/ran" ]
+	ok 'nor what the caller cannot read'
+	chmod 700 "$work/closed"
+fi
+finish
+
+begin 'a submodule'
+repository "$work/lib"
+repository "$work/w"
+g -C "$work/w" -c protocol.file.allow=always submodule --quiet add "$work/lib" lib 2>/dev/null
+g -C "$work/w" commit -q -m module
+start_files
+run run --repo lib -- sh -c 'cat file; git log --format=%s'
+is "$rc $(out)" '0 two
+second
+first' 'is a repository, too'
+finish
+
 # A helper that takes for ever, at a time that the test chooses; and one that says how it lives.
 begin 'a checkout that does not end'
 repository "$work/w"
@@ -287,6 +440,26 @@ casemate=$was
 run run --session s -- cat file
 expect_out two 'and gets a whole one with the next run'
 run rm --files s
+finish
+
+begin 'what the helper of a checkout sees of a linked worktree'
+repository "$work/w"
+g -C "$work/w" worktree add -q "$work/tree"
+helpers=$work/helpers
+mkdir "$helpers"
+cp "$top/bin/casemate" "$top/bin/casemate-keeper" "$helpers/"
+helper "echo tree: \$(ls -A $work/tree) main: \$(ls -A $work/w) >&2
+for f in $work/w/.git/x $work/w/.git/worktrees/tree/HEAD $work/tree/.git; do
+	touch \$f 2>/dev/null && echo written \$f >&2
+done; exit 1"
+casemate=$helpers/casemate
+start_files
+run run --repo "$work/tree" -- true
+like "$(err)" "*cannot check out '$work/tree': tree: .git file run main: .git*" 'its files and the git directory'
+! grep -q written "$work/err"
+ok 'and writes neither'
+casemate=$was
+rm -rf "$helpers"
 finish
 
 # The groups of a checkout's jail are found again when its keeper is killed, and when all are.

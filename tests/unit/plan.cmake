@@ -5,4 +5,5 @@ target_compile_definitions(test_plan_build PRIVATE
 cm_unit_test(plan_skeleton DEPS plan_build host plan spec base)
 cm_unit_test(env DEPS plan_build host plan spec base)
 cm_unit_test(host_facts DEPS host plan_build plan spec base)
+cm_unit_test(host_source DEPS host plan spec base)
 cm_unit_test(host_text DEPS host plan base)
