@@ -9,8 +9,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "isolation/checkout/library.h"
+
 /* So that a tree with a million untracked files costs no more than one with a thousand. */
 static int stop_at_limit(const git_diff *so_far, const git_diff_delta *delta, const char *pathspec,
 			 void *payload)
@@ -88,6 +90,20 @@ static int compare(git_repository *repo, uint64_t *ret, struct cm_error *err)
 	return CM_OK;
 }
 
+/*
+ * Is the work tree what was named? One that is elsewhere, as that of a git directory, is not shown
+ * in a jail: all its files would seem to be deleted.
+ */
+static bool has_own_tree(const git_repository *repo, const char *path)
+{
+	const char *tree = git_repository_workdir(repo);
+	struct stat a;
+	struct stat b;
+
+	return tree && stat(tree, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error *err)
 {
 	CM_AUTO_GIT(git_repository) git_repository *repo = NULL;
@@ -95,7 +111,7 @@ int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error 
 	/* src->repo was opened without its work tree */
 	if (git_repository_open_ext(&repo, src->path, GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) < 0)
 		return cm_library_error(err, "cannot open repository '%s'", src->path);
-	if (git_repository_is_bare(repo)) {
+	if (!has_own_tree(repo, src->path)) {
 		*ret = 0;
 		return CM_OK;
 	}

@@ -12,7 +12,8 @@
 
 /*
  * Paths that are changed, staged or untracked (an untracked directory is one), at most
- * CM_STATUS_MAX. Submodules are not looked into. Reads only.
+ * CM_STATUS_MAX. Submodules are not looked into. 0 where src is a git directory, or has its work tree
+ * elsewhere. Reads only.
  */
 int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error *err);
 

@@ -913,6 +913,14 @@ t_status() {
 	status_is unborn 'status: no commits and a staged file'
 	[ "$("$checkout" --status bare.git)" = '{"uncommitted":0}' ]
 	ok 'status: a bare repository'
+	[ "$("$checkout" --status unborn/.git)" = '{"uncommitted":0}' ]
+	ok 'status: a git directory, whose work tree is not what was named'
+	git clone -q src away && mkdir away-tree && git -C away config core.worktree "$PWD/away-tree"
+	[ "$("$checkout" --status away)" = '{"uncommitted":0}' ]
+	ok 'status: a repository whose work tree is elsewhere'
+	ln -s unborn named
+	[ "$("$checkout" --status named)" = '{"uncommitted":1}' ]
+	ok 'status: by a link'
 	local before
 	before=$(stat -c '%y %i' st/.git/index)
 	mkdir st/lots && git -C st add -A && for i in $(seq 1500); do echo "$i" >"st/dir/n$i"; done

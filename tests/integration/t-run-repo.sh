@@ -237,6 +237,8 @@ for dir in lib lib/deep ./lib/../lib .git/more; do
 done
 run run --repo .git -- cat file
 expect_out two 'the git directory itself is a repository'
+! grep -q '^note: .*uncommitted' "$work/err"
+ok 'of which no work tree is seen to have lost its files'
 cd "$work/w/lib/deep" || bail cd
 run run --repo ../.. -- cat file
 expect_out two 'so is what a relative path leads to'
@@ -376,6 +378,9 @@ run run --repo lib -- sh -c 'cat file; git log --format=%s'
 is "$rc $(out)" '0 two
 second
 first' 'is a repository, too'
+echo dirty >"$work/w/lib/file"
+run run --repo lib -- cat file
+is "$(out) $(grep -c '^note: 1 uncommitted file is ' "$work/err")" 'two 1' 'with a tree of its own'
 finish
 
 # A helper that takes for ever, at a time that the test chooses; and one that says how it lives.
