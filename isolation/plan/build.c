@@ -33,8 +33,8 @@ struct cm_plan_op *cm_build_bind_node(struct cm_build *build, const struct cm_no
 {
 	const char *source = node->link ? node->link : node->path;
 
-	/* in a user namespace what is mounted below a directory cannot be left out: EINVAL */
-	flags |= node->type == CM_NODE_DIR ? CM_OPF_RECURSIVE : CM_OPF_FILE;
+	if (node->type != CM_NODE_DIR)
+		flags |= CM_OPF_FILE;
 	return cm_build_bind(build, source, target, flags);
 }
 
@@ -227,18 +227,5 @@ int cm_plan_build_session(const struct cm_plan_request *req, struct cm_plan_buil
 	begin(&build, req, b, summary);
 	r = add_session(&build, err);
 	cm_buf_clear(&build.text);
-	return r;
-}
-
-int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
-		  struct cm_plan_summary *ret, struct cm_error *err)
-{
-	struct cm_plan_summary summary;
-	int r = cm_plan_build_system(req, b, &summary, err);
-
-	if (r == CM_OK)
-		r = cm_plan_build_session(req, b, &summary, err);
-	if (r == CM_OK)
-		*ret = summary;
 	return r;
 }

@@ -147,9 +147,6 @@ int cm_plan_build_system(const struct cm_plan_request *req, struct cm_plan_build
 /* The rest, after it. */
 int cm_plan_build_session(const struct cm_plan_request *req, struct cm_plan_builder *b,
 			  struct cm_plan_summary *summary, struct cm_error *err);
-/* Both. */
-int cm_plan_build(const struct cm_plan_request *req, struct cm_plan_builder *b,
-		  struct cm_plan_summary *ret, struct cm_error *err);
 
 /*
  * The environment of a command: env.c's short list taken from caller_env, PATH cut to what exists

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of cm_plan_build. Each adds its steps in the order in which init carries them out;
+ * The parts of the planner. Each adds its steps in the order in which init carries them out;
  * build.c has the order of the parts, with the reasons.
  *
  * The builder keeps a failed append in mind (cm_plan_builder_finish reports it), so the parts

@@ -169,8 +169,7 @@ static void build_own(struct cm_build *build, const char *dir, const char *targe
 		      uint32_t flags)
 {
 	if (dir)
-		(void)cm_build_bind(build, dir, target,
-				    CM_OPF_WRITABLE | CM_OPF_RECURSIVE | CM_OPF_AGENT);
+		(void)cm_build_bind(build, dir, target, CM_OPF_WRITABLE | CM_OPF_AGENT);
 	else
 		cm_build_tmpfs(build, target, mode, CM_OPF_WRITABLE | flags);
 }

@@ -226,11 +226,8 @@ static void build_mount(struct cm_build *build, const struct mount *m)
 	struct cm_plan_op *op;
 
 	op = cm_build_bind_node(build, m->node, m->target, flags);
-	if (needs_inert(m)) {
+	if (needs_inert(m))
 		op->kind = CM_OP_BIND_INERT;
-		/* an overlay sees one file system */
-		op->flags &= ~CM_OPF_RECURSIVE;
-	}
 	if (m->is_read_only)
 		map_readable(build, op, m->node);
 	else

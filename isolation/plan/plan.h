@@ -42,9 +42,11 @@
 #define CM_ID_SLOTS 4000U
 
 enum cm_plan_op_kind {
-	/* host path `source` mounted at `target` */
+	/* host path `source` mounted at `target`, with what is mounted below it: without, a bind fails
+	 * on mounts that another namespace locked */
 	CM_OP_BIND = 1,
-	/* like BIND, behind a read-only overlay, so that host sockets and FIFOs are inert */
+	/* like BIND, behind a read-only overlay, so that host sockets and FIFOs are inert; one file
+	 * system, without what is mounted below */
 	CM_OP_BIND_INERT,
 	/* a new directory of the one tmpfs of the jail, which header.tmpfs_bytes bounds */
 	CM_OP_TMPFS,
@@ -78,25 +80,22 @@ enum cm_plan_op_kind {
 #define CM_OPF_READ_ONLY (1U << 0)
 /* DIR, FILE of a skeleton: a mount point, which may be there already */
 #define CM_OPF_OPTIONAL (1U << 1)
-/* submounts too; BIND always does (a bind without them fails on mounts that another namespace
- * locked), so this only says what was meant */
-#define CM_OPF_RECURSIVE (1U << 2)
 /* source is a file, so the mount point is one */
-#define CM_OPF_FILE (1U << 3)
+#define CM_OPF_FILE (1U << 2)
 /* the mount shows files of `owner_uid`/`owner_gid` as the agent's (idmapped; root only) */
-#define CM_OPF_IDMAP (1U << 4)
+#define CM_OPF_IDMAP (1U << 3)
 /* DIR, FILE, TMPFS: belongs to the agent. BIND: a directory of Casemate's own (the private home,
  * /tmp), so mount points may be made in it; in any other host directory nothing is ever made. */
-#define CM_OPF_AGENT (1U << 5)
-#define CM_OPF_NOEXEC (1U << 6)
+#define CM_OPF_AGENT (1U << 4)
+#define CM_OPF_NOEXEC (1U << 5)
 /* a device node: the mount is not nodev */
-#define CM_OPF_DEV (1U << 7)
+#define CM_OPF_DEV (1U << 6)
 /* Landlock: the agent may write below target */
-#define CM_OPF_WRITABLE (1U << 8)
+#define CM_OPF_WRITABLE (1U << 7)
 /* SYSCTL, CGROUPFS, MQUEUE: left out where it fails. BIND with IDMAP: mounted without the map where
  * the file system has none (everybody may read it). */
-#define CM_OPF_TRY (1U << 9)
-#define CM_OPF_ALL_ 0x3ffU
+#define CM_OPF_TRY (1U << 8)
+#define CM_OPF_ALL_ 0x1ffU
 
 struct cm_plan_op {
 	uint16_t kind;

@@ -23,11 +23,9 @@ static const struct {
 	uint32_t bit;
 	const char *name;
 } flag_names[] = {
-	{ CM_OPF_READ_ONLY, "ro" },	   { CM_OPF_OPTIONAL, "optional" },
-	{ CM_OPF_RECURSIVE, "recursive" }, { CM_OPF_FILE, "file" },
-	{ CM_OPF_IDMAP, "idmap" },	   { CM_OPF_AGENT, "agent" },
-	{ CM_OPF_NOEXEC, "noexec" },	   { CM_OPF_DEV, "dev" },
-	{ CM_OPF_WRITABLE, "writable" },   { CM_OPF_TRY, "try" },
+	{ CM_OPF_READ_ONLY, "ro" }, { CM_OPF_OPTIONAL, "optional" }, { CM_OPF_FILE, "file" },
+	{ CM_OPF_IDMAP, "idmap" },  { CM_OPF_AGENT, "agent" },	     { CM_OPF_NOEXEC, "noexec" },
+	{ CM_OPF_DEV, "dev" },	    { CM_OPF_WRITABLE, "writable" }, { CM_OPF_TRY, "try" },
 };
 
 static void print_text(struct cm_buf *out, const char *label, const char *s)

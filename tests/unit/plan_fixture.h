@@ -158,6 +158,20 @@ static inline void fixture_be_root(struct fixture *f)
 	f->req.slot_base = CM_ID_SLOT_BASE + 3 * CM_ID_SLOT_SIZE;
 }
 
+/* As a client does: the system, then the rest. */
+static inline int fixture_build(const struct fixture *f, struct cm_plan_builder *b,
+				struct cm_plan_summary *ret, struct cm_error *err)
+{
+	struct cm_plan_summary summary;
+	int r = cm_plan_build_system(&f->req, b, &summary, err);
+
+	if (r == CM_OK)
+		r = cm_plan_build_session(&f->req, b, &summary, err);
+	if (r == CM_OK)
+		*ret = summary;
+	return r;
+}
+
 static inline void fixture_clear(struct fixture *f)
 {
 	cm_spec_clear(&f->spec);

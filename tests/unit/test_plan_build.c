@@ -29,7 +29,7 @@ static int build(struct fixture *f, struct cm_plan_summary *summary, struct cm_b
 	int r;
 
 	cm_plan_builder_init(&builder);
-	r = cm_plan_build(&f->req, &builder, summary, err);
+	r = fixture_build(f, &builder, summary, err);
 	if (r == CM_OK)
 		r = cm_plan_builder_finish(&builder, flat, err);
 	cm_plan_builder_clear(&builder);

@@ -45,7 +45,7 @@ static void fill_ops(struct cm_plan_builder *b)
 	op = cm_plan_builder_op(b, CM_OP_BIND);
 	op->source = cm_plan_builder_str(b, "/srv/x y");
 	op->target = cm_plan_builder_str(b, "/work.d/..x");
-	op->flags = CM_OPF_IDMAP | CM_OPF_WRITABLE | CM_OPF_RECURSIVE;
+	op->flags = CM_OPF_IDMAP | CM_OPF_WRITABLE;
 	op->owner_uid = 7;
 	op->owner_gid = 8;
 	op->expect_dev = 9;
@@ -144,27 +144,26 @@ static void test_printed(void **state)
 	CM_AUTO_FREE char *text = print(flat, len);
 
 	(void)state;
-	assert_string_equal(text,
-			    "session T-1.x_y hostname t1\n"
-			    "ids slot 1879244800:1879244800\n"
-			    "network none\n"
-			    "user user\n"
-			    "cgroup 1 controllers=0x3 required=0x81\n"
-			    "seccomp 1 landlock 7\n"
-			    "limit memory 1\n"
-			    "limit pids 3\n"
-			    "limit cpu-milli 4\n"
-			    "limit open-files 5\n"
-			    "limit core 6\n"
-			    "limit tmpfs 4096\n"
-			    "limit tmpfs-inodes 10\n"
-			    "cpuset 0-1\n"
-			    "tmpfs /tmp mode=1777\n"
-			    "bind /work.d/..x <- /srv/x y recursive idmap writable owner=7:8\n"
-			    "file /etc/f mode=0644 content=line\\x0a\\x00\\x1b[m\n"
-			    "sysctl net/ipv4/x_y-z.1 try content=1\n"
-			    "cgroupfs /sys/fs/cgroup/memory <- memory\n"
-			    "symlink /bin <- ../usr/bin\n");
+	assert_string_equal(text, "session T-1.x_y hostname t1\n"
+				  "ids slot 1879244800:1879244800\n"
+				  "network none\n"
+				  "user user\n"
+				  "cgroup 1 controllers=0x3 required=0x81\n"
+				  "seccomp 1 landlock 7\n"
+				  "limit memory 1\n"
+				  "limit pids 3\n"
+				  "limit cpu-milli 4\n"
+				  "limit open-files 5\n"
+				  "limit core 6\n"
+				  "limit tmpfs 4096\n"
+				  "limit tmpfs-inodes 10\n"
+				  "cpuset 0-1\n"
+				  "tmpfs /tmp mode=1777\n"
+				  "bind /work.d/..x <- /srv/x y idmap writable owner=7:8\n"
+				  "file /etc/f mode=0644 content=line\\x0a\\x00\\x1b[m\n"
+				  "sysctl net/ipv4/x_y-z.1 try content=1\n"
+				  "cgroupfs /sys/fs/cgroup/memory <- memory\n"
+				  "symlink /bin <- ../usr/bin\n");
 }
 
 static void test_smallest(void **state)

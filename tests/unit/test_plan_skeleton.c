@@ -280,7 +280,7 @@ static void make_plan(struct fixture *f)
 
 	cm_plan_builder_clear(&builder);
 	cm_plan_builder_init(&builder);
-	if (cm_plan_build(&f->req, &builder, &summary, &err) != CM_OK)
+	if (fixture_build(f, &builder, &summary, &err) != CM_OK)
 		fail_msg("%s", err.msg);
 }
 
