@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +136,6 @@ static void read_kernel(struct cm_host *host)
 	struct utsname name;
 	struct sysinfo info;
 	struct rlimit limit;
-	cpu_set_t cpus;
 	int abi;
 
 	if (uname(&name) == 0 && read_numbers(name.release, version, 2)) {
@@ -148,9 +146,6 @@ static void read_kernel(struct cm_host *host)
 	host->landlock_abi = abi > 0 ? (unsigned int)abi : 0;
 	if (sysinfo(&info) == 0)
 		host->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
-	host->n_cpus = 1;
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		host->n_cpus = (unsigned int)CPU_COUNT(&cpus);
 	host->max_open_files = UINT64_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
 		host->max_open_files = limit.rlim_max;

@@ -54,7 +54,6 @@ struct cm_host {
 	/* 0: none */
 	unsigned int landlock_abi;
 	uint64_t memory_bytes;
-	unsigned int n_cpus;
 	/* hard limit of this process; UINT64_MAX: none */
 	uint64_t max_open_files;
 	struct cm_host_cgroup cgroup;

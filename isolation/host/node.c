@@ -171,7 +171,8 @@ int cm_node_read(const char *path, struct cm_node *ret, struct cm_error *err)
 	return CM_OK;
 }
 
-int cm_open_regular_at(int dirfd, const char *path)
+/* Opens a regular file for reading without being held up by a FIFO. fd or -errno. */
+static int open_regular_at(int dirfd, const char *path)
 {
 	CM_AUTO_FD int fd = -1;
 	struct stat st;
@@ -191,7 +192,7 @@ int cm_read_text_at(int dirfd, const char *path, size_t max, char **ret)
 	struct stat st;
 	ssize_t n;
 
-	fd = cm_open_regular_at(dirfd, path);
+	fd = open_regular_at(dirfd, path);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)

@@ -17,8 +17,6 @@ int cm_nodes_add_path(struct cm_nodes *nodes, int dirfd, const char *name, const
 bool cm_join(char *buf, size_t size, const char *dir, const char *name);
 /* Real path of an open file; the caller frees. NULL with errno. */
 char *cm_fd_real_path(int fd);
-/* Opens a regular file for reading without being held up by a FIFO. fd or -errno. */
-int cm_open_regular_at(int dirfd, const char *path);
 /*
  * A small text file. *ret is NUL-terminated and the caller's. 0, -ENOENT when it is not there,
  * -E2BIG above max bytes, -EINVAL when it holds a NUL or is not a regular file, or -errno.

@@ -73,7 +73,8 @@ static bool is_listed(const struct cm_nodes *nodes, const char *path)
 	return false;
 }
 
-int cm_pins_add_parents(struct cm_pins *pins, const char *path)
+/* The directories between the workspace and path. 1, 0: not all are. */
+static int add_parents(struct cm_pins *pins, const char *path)
 {
 	struct cm_workspace_facts *facts = pins->facts;
 	CM_AUTO_FREE char *parent = cm_strdup(path);
@@ -119,7 +120,7 @@ int cm_pins_protect(struct cm_pins *pins, const char *path, bool takes_dir)
 		return CM_PIN_NOT_OURS;
 	if (is_listed(&facts->pins, path))
 		return CM_PIN_PROTECTED;
-	r = cm_pins_add_parents(pins, path);
+	r = add_parents(pins, path);
 	if (r <= 0)
 		return r < 0 ? r : CM_PIN_LINKED;
 	if (cm_nodes_add(&facts->pins, path, &st, NULL) < 0)
@@ -223,7 +224,7 @@ int cm_workspace_pins_read(struct cm_workspace_facts *facts, struct cm_error *er
 	/* a git directory deeper in the tree, as where .git is a link to it */
 	for (size_t i = 0; i < facts->git_dirs.n && r >= 0; i++) {
 		if (cm_path_is_below(facts->git_dirs.v[i].path, facts->path))
-			r = cm_pins_add_parents(&pins, facts->git_dirs.v[i].path);
+			r = add_parents(&pins, facts->git_dirs.v[i].path);
 	}
 	if (r >= 0)
 		r = cm_pins_read_tree(&pins, facts->path, 0);

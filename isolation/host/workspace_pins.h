@@ -36,8 +36,6 @@ enum cm_pin {
 
 /* Makes path read-only and pins the directories above. An enum cm_pin. */
 int cm_pins_protect(struct cm_pins *pins, const char *path, bool takes_dir);
-/* The directories between the workspace and path. 1, 0: not all are. */
-int cm_pins_add_parents(struct cm_pins *pins, const char *path);
 /* Once each, and not more than a screen of them. note is taken; NULL: there was no memory. */
 int cm_pins_note(struct cm_pins *pins, char *note);
 /* A text file that git may read. 1, *ret is the caller's; 0: not there, also for git. */

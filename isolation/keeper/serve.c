@@ -26,7 +26,8 @@
 
 static struct cm_serve serve;
 
-void cm_serve_die(void)
+/* Without the keeper nobody is left to tell. */
+_Noreturn static void die(void)
 {
 	_exit(0);
 }
@@ -40,7 +41,7 @@ void cm_serve_leave(struct cm_serve *s)
 void cm_serve_send(struct cm_serve *s, struct cm_rec *rec, const int *fds, unsigned int n_fds)
 {
 	if (cm_outbox_send(&s->outbox, rec, NULL, fds, n_fds) < 0)
-		cm_serve_die();
+		die();
 }
 
 void cm_serve_refuse(struct cm_serve *s, uint64_t id, const struct cm_error *err)
@@ -48,7 +49,7 @@ void cm_serve_refuse(struct cm_serve *s, uint64_t id, const struct cm_error *err
 	struct cm_rec rec = { .type = CM_REC_REFUSED, .id = id, .len = sizeof(*err) };
 
 	if (cm_outbox_send(&s->outbox, &rec, err, NULL, 0) < 0)
-		cm_serve_die();
+		die();
 }
 
 static struct cm_serve_exec *find_by_id(uint64_t id)
@@ -174,13 +175,13 @@ static void on_keeper(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	(void)events;
 	(void)data;
 	if (cm_outbox_flush(&serve.outbox) < 0)
-		cm_serve_die();
+		die();
 	r = cm_proto_recv(fd, &serve.msg);
 	if (r == -EAGAIN)
 		return;
 	/* gone, or not speaking our protocol: the keeper is the only one this process believes */
 	if (r <= 0)
-		cm_serve_die();
+		die();
 	for (size_t i = 0; i < CM_ARRAY_SIZE(ops); i++) {
 		if (ops[i].type == serve.msg.rec.type)
 			ops[i].run(&serve.msg);
@@ -228,5 +229,5 @@ _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock)
 	}
 	cm_serve_send(&serve, &rec, NULL, 0);
 	(void)cm_loop_run(&serve.loop, &err);
-	cm_serve_die();
+	die();
 }

@@ -78,9 +78,10 @@ struct cm_serve {
 };
 
 /* serve.c */
-/* The session is over: the kernel kills whatever else is in the pid namespace. */
-_Noreturn void cm_serve_die(void);
-/* The same, in good order: first the keeper is told all that it has to know. */
+/*
+ * The session is over: the keeper is told all that it has to know, and the kernel kills whatever
+ * else is in the pid namespace.
+ */
 _Noreturn void cm_serve_leave(struct cm_serve *serve);
 void cm_serve_send(struct cm_serve *serve, struct cm_rec *rec, const int *fds, unsigned int n_fds);
 void cm_serve_refuse(struct cm_serve *serve, uint64_t id, const struct cm_error *err);

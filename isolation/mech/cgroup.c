@@ -173,7 +173,8 @@ int cm_cgroup_make(struct cm_cgroup *cg, const struct cm_plan *plan, uid_t init_
 	return r;
 }
 
-int cm_cgroup_leaf_parent(const struct cm_cgroup *cg)
+/* The hierarchy whose groups have leaves: v2's one, v1's freezer. -1: none. */
+static int leaf_parent(const struct cm_cgroup *cg)
 {
 	switch (cg->kind) {
 	case CM_CGROUP_V2:
@@ -191,7 +192,7 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 {
 	struct cm_cgroup_leaf leaf = { -1, -1 };
 	char name[CM_CGROUP_LEAF_NAME_SIZE];
-	int parent = cm_cgroup_leaf_parent(cg);
+	int parent = leaf_parent(cg);
 	CM_AUTO_FD int fd = -1;
 	int r;
 
@@ -223,7 +224,7 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot)
 {
 	char name[CM_CGROUP_LEAF_NAME_SIZE];
-	int parent = cm_cgroup_leaf_parent(cg);
+	int parent = leaf_parent(cg);
 
 	if (parent < 0 || slot >= CM_MAX_EXECS)
 		return 0;

@@ -53,7 +53,7 @@ int cm_cgroup_read_key(int dirfd, const char *file, const char *key, uint64_t *r
 	return -ENOENT;
 }
 
-int cm_cgroup_write_u64(int dirfd, const char *file, uint64_t value)
+static int write_u64(int dirfd, const char *file, uint64_t value)
 {
 	char text[32];
 
@@ -64,7 +64,7 @@ int cm_cgroup_write_u64(int dirfd, const char *file, uint64_t value)
 int cm_cgroup_set_u64(int dirfd, const char *file, uint64_t value, uint64_t unit)
 {
 	uint64_t got = 0;
-	int r = cm_cgroup_write_u64(dirfd, file, value);
+	int r = write_u64(dirfd, file, value);
 
 	if (r == 0)
 		r = cm_cgroup_read_u64(dirfd, file, &got);

@@ -22,7 +22,6 @@
 int cm_cgroup_read_u64(int dirfd, const char *file, uint64_t *ret);
 /* The number after "key " in a file of such lines; -ENOENT when it has none. */
 int cm_cgroup_read_key(int dirfd, const char *file, const char *key, uint64_t *ret);
-int cm_cgroup_write_u64(int dirfd, const char *file, uint64_t value);
 /* Write, and read back: value, or value rounded down to a multiple of `unit`. */
 int cm_cgroup_set_u64(int dirfd, const char *file, uint64_t value, uint64_t unit);
 /*
@@ -76,9 +75,6 @@ bool cm_cgroup_v2_open(struct cm_cgroup *cg, const struct cm_plan *plan);
 int cm_cgroup_v2_leaf_open(struct cm_cgroup *cg, const char *leaf, struct cm_cgroup_leaf *ret);
 void cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
 void cm_cgroup_v2_kill(struct cm_cgroup *cg);
-
-/* The hierarchy whose groups have leaves: v2's one, v1's freezer. -1: none. */
-int cm_cgroup_leaf_parent(const struct cm_cgroup *cg);
 
 /* In bit order. */
 enum cm_cgroup_index {

@@ -16,7 +16,6 @@ struct mount {
 	const char *target;
 	const struct cm_node *node;
 	bool is_read_only;
-	bool is_workspace;
 	/* first of two with one target: the order that was given */
 	size_t index;
 };
@@ -176,11 +175,9 @@ static int add_workspace(struct cm_build *build, struct mount *mounts, size_t *n
 	r = check_groups(build, &ws->node, err);
 	if (r < 0)
 		return r;
-	mounts[*n] = (struct mount){ .target = ws->path,
-				     .node = &ws->node,
-				     .is_read_only = ws->is_read_only,
-				     .is_workspace = true,
-				     .index = *n };
+	mounts[*n] = (struct mount){
+		.target = ws->path, .node = &ws->node, .is_read_only = ws->is_read_only, .index = *n
+	};
 	(*n)++;
 	for (size_t i = 0; i < ws->git_dirs.n; i++) {
 		const struct cm_node *node = &ws->git_dirs.v[i];
@@ -194,7 +191,6 @@ static int add_workspace(struct cm_build *build, struct mount *mounts, size_t *n
 					     .node = node,
 					     .is_read_only = ws->is_read_only ||
 							     build->req->spec->git != CM_GIT_RW,
-					     .is_workspace = true,
 					     .index = *n };
 		(*n)++;
 	}

@@ -637,24 +637,3 @@ bool cm_json_bool(const struct cm_json *v, const char *key, bool fallback)
 	v = cm_json_get(v, key);
 	return v && v->type == CM_JSON_BOOL ? v->u.boolean : fallback;
 }
-
-const char *cm_json_type_name(enum cm_json_type type)
-{
-	switch (type) {
-	case CM_JSON_NULL:
-		return "null";
-	case CM_JSON_BOOL:
-		return "boolean";
-	case CM_JSON_INT:
-		return "integer";
-	case CM_JSON_DOUBLE:
-		return "number";
-	case CM_JSON_STRING:
-		return "string";
-	case CM_JSON_ARRAY:
-		return "array";
-	case CM_JSON_OBJECT:
-		return "object";
-	}
-	return "unknown";
-}

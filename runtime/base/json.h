@@ -63,6 +63,5 @@ const struct cm_json *cm_json_get(const struct cm_json *v, const char *key);
 const char *cm_json_str(const struct cm_json *v, const char *key, const char *fallback);
 int64_t cm_json_int(const struct cm_json *v, const char *key, int64_t fallback);
 bool cm_json_bool(const struct cm_json *v, const char *key, bool fallback);
-const char *cm_json_type_name(enum cm_json_type type);
 
 #endif

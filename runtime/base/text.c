@@ -41,19 +41,6 @@ size_t cm_text_utf8_len(const char *s, size_t len)
 	return need;
 }
 
-bool cm_text_is_utf8(const char *s, size_t len)
-{
-	while (len > 0) {
-		size_t n = cm_text_utf8_len(s, len);
-
-		if (n == 0)
-			return false;
-		s += n;
-		len -= n;
-	}
-	return true;
-}
-
 static bool is_inert(const unsigned char *p, size_t n, bool keep_newlines)
 {
 	if (n == 1)

@@ -21,7 +21,7 @@
 struct cm_cli {
 	/* "casemate" */
 	const char *prog;
-	/* environment and current directory are read; files by cm_config_load_files on demand */
+	/* environment and current directory are read; files when they are asked for */
 	struct cm_config config;
 	/* stderr is a terminal and NO_COLOR is not set */
 	bool has_colour;

@@ -14,7 +14,8 @@
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 
-const char *cm_result_end_name(const struct cm_result *result)
+/* "exit", "timeout", ... as result.h has them */
+static const char *end_name(const struct cm_result *result)
 {
 	if (result->is_over_output)
 		return "output-limit";
@@ -64,7 +65,7 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 	cm_jw_kint(&w, "v", 1);
 	cm_jw_kstring(&w, "session", result->session);
 	cm_jw_kstring(&w, "phase", result->phase);
-	cm_jw_kstring(&w, "end", cm_result_end_name(result));
+	cm_jw_kstring(&w, "end", end_name(result));
 	cm_jw_kint(&w, "exitCode", result->exit_code);
 	if (result->error.code != 0) {
 		cm_jw_kstring(&w, "code", cm_error_name(result->error.code));

@@ -38,8 +38,6 @@ struct cm_result {
 	uint64_t output_bytes;
 };
 
-/* "exit", "timeout", ... as above */
-const char *cm_result_end_name(const struct cm_result *result);
 /* One line with a newline; relay may be NULL (no output in it). */
 void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
 		     struct cm_buf *out);

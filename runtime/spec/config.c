@@ -292,7 +292,8 @@ static int read_settings(const char *path, const char *cwd, unsigned int flags,
 	return cm_file_parse(text, len, path, base, allowed, ret, err);
 }
 
-int cm_config_load_files(struct cm_config *config, struct cm_error *err)
+/* Reads both configuration files; a second call does nothing. A file that is absent is empty. */
+static int load_files(struct cm_config *config, struct cm_error *err)
 {
 	unsigned int optional = config->is_user_file_named ? 0 : READ_OPTIONAL;
 	int r;
@@ -458,7 +459,7 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 	if (r == CM_OK)
 		r = check_cwd(config, err);
 	if (r == CM_OK)
-		r = cm_config_load_files(config, err);
+		r = load_files(config, err);
 	if (r == CM_OK)
 		r = cm_merge_layer(m, &config->system.keys, err);
 	if (r == CM_OK)
@@ -512,7 +513,7 @@ int cm_config_root(struct cm_config *config, const char *flag, char **ret, struc
 	CM_AUTO_LAYER struct cm_layer flags = { 0 };
 	const struct cm_setting *root;
 	struct cm_spec spec;
-	int r = cm_config_load_files(config, err);
+	int r = load_files(config, err);
 
 	if (r == CM_OK && flag)
 		r = cm_layer_add(&flags, CM_KEY_ROOT, flag, "--root", NULL, err);

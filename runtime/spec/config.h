@@ -44,8 +44,6 @@ struct cm_config {
 /* Reads the environment and the current directory; no file. */
 int cm_config_init(struct cm_config *ret, struct cm_error *err);
 void cm_config_clear(struct cm_config *config);
-/* Reads both configuration files; a second call does nothing. A file that is absent is empty. */
-int cm_config_load_files(struct cm_config *config, struct cm_error *err);
 /*
  * The whole: files, profile, policy, environment, flags, contradictions, the /etc ceiling. m->spec
  * was initialised by cm_spec_init; m->caller may be NULL and is set. Files that the flags name

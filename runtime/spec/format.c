@@ -23,7 +23,7 @@ static void format_in_units(uint64_t value, const struct unit *units, size_t n, 
 	cm_buf_printf(out, "%" PRIu64, value);
 }
 
-void cm_format_exact_size(uint64_t bytes, struct cm_buf *out)
+static void format_size(uint64_t bytes, struct cm_buf *out)
 {
 	static const struct unit units[] = {
 		{ "T", UINT64_C(1) << 40 },
@@ -35,7 +35,7 @@ void cm_format_exact_size(uint64_t bytes, struct cm_buf *out)
 	format_in_units(bytes, units, CM_ARRAY_SIZE(units), out);
 }
 
-void cm_format_exact_duration(uint64_t ms, struct cm_buf *out)
+static void format_duration(uint64_t ms, struct cm_buf *out)
 {
 	static const struct unit units[] = {
 		{ "d", UINT64_C(86400000) },
@@ -73,9 +73,9 @@ static void format_limit(const struct cm_key_info *info, const struct cm_limit *
 		return;
 	}
 	if (info->kind == CM_KIND_SIZE)
-		cm_format_exact_size(limit->value, out);
+		format_size(limit->value, out);
 	else if (info->kind == CM_KIND_DURATION)
-		cm_format_exact_duration(limit->value, out);
+		format_duration(limit->value, out);
 	else if (info->kind == CM_KIND_MILLI)
 		format_milli(limit->value, out);
 	else

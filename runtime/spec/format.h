@@ -15,7 +15,5 @@ void cm_key_format(const struct cm_key_info *info, const struct cm_spec *spec, s
 /* The key's value as a JSON value that cm_file_parse takes; null when it has none. */
 void cm_key_write_json(const struct cm_key_info *info, const struct cm_spec *spec,
 		       struct cm_json_writer *w);
-void cm_format_exact_size(uint64_t bytes, struct cm_buf *out);
-void cm_format_exact_duration(uint64_t ms, struct cm_buf *out);
 
 #endif

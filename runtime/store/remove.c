@@ -17,7 +17,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/store_internal.h"
 
-int cm_store_remove_tree(int base_fd, const char *parent, const char *name)
+/* Remove <parent>/<name>. 0 or -errno. */
+static int remove_tree(int base_fd, const char *parent, const char *name)
 {
 	CM_AUTO_FD int fd = cm_store_openat(base_fd, parent, O_RDONLY | O_DIRECTORY, 0);
 
@@ -67,7 +68,7 @@ static int remove_temporary(struct cm_store *store, struct cm_store_session *s,
 	/* in the common case the lock is all there is */
 	(void)unlinkat(s->dir_fd, CM_STORE_LOCK, 0);
 	if (unlinkat(store->runtime_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		r = cm_store_remove_tree(store->runtime_fd, CM_STORE_TMP, s->record.id);
+		r = remove_tree(store->runtime_fd, CM_STORE_TMP, s->record.id);
 	return r < 0 ? tree_stays(s->dir, -r, err) : CM_OK;
 }
 

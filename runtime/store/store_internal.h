@@ -77,9 +77,6 @@ int cm_store_lock_file(int dir_fd, bool will_wait, int *ret_fd);
 /* The slot that a temporary session's lock file names. */
 uint32_t cm_store_lock_slot(int lock_fd);
 
-/* Remove sessions/<id> or tmp/<id> or new/<name>. 0 or -errno. */
-int cm_store_remove_tree(int base_fd, const char *parent, const char *name);
-
 /* Set the bit of each slot that meets a range or an account of etc_fd's subuid, subgid, passwd. */
 int cm_slot_blocked(int etc_fd, const struct cm_slot_space *space, uint8_t *bitmap,
 		    struct cm_error *err);

@@ -9,7 +9,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
-#include "runtime/base/text.h"
+#include "tests/helpers/utf8.h"
 
 #define OUT_MAX (16UL * 1024 * 1024)
 
@@ -39,7 +39,7 @@ static void write_value(struct cm_json_writer *w, const struct cm_json *v)
 		cm_jw_double(w, v->u.number);
 		break;
 	case CM_JSON_STRING:
-		require(cm_text_is_utf8(v->u.string, strlen(v->u.string)));
+		require(is_utf8(v->u.string, strlen(v->u.string)));
 		cm_jw_string(w, v->u.string);
 		break;
 	case CM_JSON_ARRAY:

@@ -9,7 +9,7 @@
 
 #include "isolation/plan/plan.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/text.h"
+#include "tests/helpers/utf8.h"
 
 #define OUT_MAX (64UL * 1024 * 1024)
 
@@ -80,7 +80,7 @@ static void print(const struct cm_plan *plan)
 	cm_plan_print(plan, &out);
 	require(cm_buf_status(&out) == CM_OK);
 	/* inert on a terminal, and lines only where lines end */
-	require(cm_text_is_utf8(out.data, out.len));
+	require(is_utf8(out.data, out.len));
 	for (size_t i = 0; i < out.len; i++)
 		require((unsigned char)out.data[i] >= 0x20 || out.data[i] == '\n');
 	cm_buf_clear(&out);

@@ -97,7 +97,6 @@ static inline void fix_host(struct cm_host *host, uid_t uid, const char *name, c
 	host->kernel_minor = 12;
 	host->landlock_abi = 6;
 	host->memory_bytes = 8ULL << 30;
-	host->n_cpus = 4;
 	host->max_open_files = 1U << 20;
 	host->cgroup.kind = CM_CGROUP_V2;
 	host->cgroup.controllers = CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_FREEZER;

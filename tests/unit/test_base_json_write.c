@@ -6,7 +6,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
-#include "runtime/base/text.h"
+#include "tests/helpers/utf8.h"
 #include "tests/unit/test_base.h"
 
 static void fill(struct cm_json_writer *w)
@@ -120,7 +120,7 @@ static void test_all_pairs_read_back(void **state)
 		cm_jw_string(&w, s);
 		if (cm_json_parse(out.data, out.len, "x", 0, &doc, &err) != CM_OK)
 			fail_msg("%04x: %s", v, err.msg);
-		if (cm_text_is_utf8(s, 2))
+		if (is_utf8(s, 2))
 			assert_string_equal(cm_json_root(doc)->u.string, s);
 		cm_json_free(doc);
 	}

@@ -2,6 +2,7 @@
 /* Escaping for terminals and shells, UTF-8, patterns, edit distance, and how times are shown. */
 #include "runtime/base/clock.h"
 #include "runtime/base/text.h"
+#include "tests/helpers/utf8.h"
 #include "tests/unit/test_base.h"
 
 static void assert_escaped(const char *s, size_t len, bool keep_newlines, const char *expected)
@@ -70,7 +71,7 @@ static void test_escape_all_pairs(void **state)
 
 		cm_buf_init(&out, 64);
 		cm_text_escape(&out, s, sizeof(s), false);
-		assert_true(cm_text_is_utf8(out.data, out.len));
+		assert_true(is_utf8(out.data, out.len));
 		for (size_t i = 0; i < out.len; i++) {
 			unsigned char c = (unsigned char)out.data[i];
 
@@ -138,14 +139,14 @@ static void test_utf8(void **state)
 		assert_non_null(s);
 		memcpy(s, rows[i].s, len);
 		assert_int_equal(cm_text_utf8_len(s, len), rows[i].n);
-		assert_int_equal(cm_text_is_utf8(s, len), rows[i].n != 0);
+		assert_int_equal(is_utf8(s, len), rows[i].n != 0);
 		for (size_t cut = 1; cut < rows[i].n; cut++)
 			assert_int_equal(cm_text_utf8_len(s, cut), 0);
 		free(s);
 	}
-	assert_true(cm_text_is_utf8("", 0));
-	assert_true(cm_text_is_utf8("a\xc3\xa9\0b", 5));
-	assert_false(cm_text_is_utf8("a\xc3", 2));
+	assert_true(is_utf8("", 0));
+	assert_true(is_utf8("a\xc3\xa9\0b", 5));
+	assert_false(is_utf8("a\xc3", 2));
 }
 
 static void test_matches(void **state)
@@ -361,7 +362,6 @@ static void test_rfc3339(void **state)
 	};
 	char buf[CM_CLOCK_RFC3339_SIZE];
 	int64_t before = cm_clock_mono_ms();
-	int64_t boot = cm_clock_boot_ms();
 
 	(void)state;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
@@ -369,7 +369,6 @@ static void test_rfc3339(void **state)
 		assert_string_equal(buf, rows[i].s);
 	}
 	assert_true(cm_clock_mono_us() / 1000 >= before);
-	assert_true(cm_clock_boot_ms() >= boot && boot >= before);
 	assert_true(cm_clock_real_ms() > INT64_C(1700000000000));
 }
 
