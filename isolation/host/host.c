@@ -25,7 +25,6 @@
 #include "runtime/base/kernel.h"
 #include "runtime/base/path.h"
 
-#define MAX_PASSWD (1024UL * 1024)
 #define MAX_SUBID (256UL * 1024)
 #define MAX_GROUPS 65536
 
@@ -110,7 +109,7 @@ static int read_user(struct cm_host *host, const struct cm_strv *env, struct cm_
 	const char *shell = cm_strv_env_get(env, "SHELL");
 	const char *user = cm_strv_env_get(env, "USER");
 
-	if (cm_read_text_at(AT_FDCWD, "/etc/passwd", MAX_PASSWD, &text) == 0)
+	if (cm_read_text_at(AT_FDCWD, "/etc/passwd", CM_PASSWD_MAX, &text) == 0)
 		(void)cm_passwd_find(text, host->uid, &entry);
 	if (entry.name)
 		user = entry.name;

@@ -2,51 +2,16 @@
 /* Lines of /etc/passwd and /etc/group, without NSS. */
 #include "isolation/host/passwd.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/buf.h"
+#include "runtime/base/fields.h"
 
 #define N_FIELDS 7
 
-struct field {
-	const char *at;
-	size_t len;
-};
-
-/* Fields of the line at text; the number found, at most N_FIELDS. */
-static size_t split(const char *text, struct field fields[N_FIELDS])
-{
-	size_t n = 0;
-
-	for (;;) {
-		size_t len = strcspn(text, n + 1 < N_FIELDS ? ":\n" : "\n");
-
-		fields[n++] = (struct field){ text, len };
-		text += len;
-		if (*text != ':' || n == N_FIELDS)
-			return n;
-		text++;
-	}
-}
-
-static bool is_number(const struct field *field, uid_t wanted)
-{
-	uint64_t v = 0;
-
-	if (field->len == 0 || field->len > 10)
-		return false;
-	for (size_t i = 0; i < field->len; i++) {
-		if (field->at[i] < '0' || field->at[i] > '9')
-			return false;
-		v = v * 10 + (uint64_t)(field->at[i] - '0');
-	}
-	return v == wanted;
-}
-
-static char *copy(const struct field *field)
+static char *copy(const struct cm_field *field)
 {
 	char *s = cm_malloc(field->len + 1);
 
@@ -57,21 +22,15 @@ static char *copy(const struct field *field)
 	return s;
 }
 
-static const char *next_line(const char *text)
-{
-	const char *end = strchr(text, '\n');
-
-	return end ? end + 1 : text + strlen(text);
-}
-
 bool cm_passwd_find(const char *text, uid_t uid, struct cm_passwd_entry *ret)
 {
-	struct field f[N_FIELDS];
+	struct cm_field f[N_FIELDS];
 
-	for (; *text; text = next_line(text)) {
+	for (; *text; text = cm_next_line(text)) {
 		struct cm_passwd_entry entry;
 
-		if (split(text, f) != N_FIELDS || !is_number(&f[2], uid) || f[0].len == 0)
+		if (cm_fields_split(text, ':', f, N_FIELDS) != N_FIELDS ||
+		    !cm_field_is_id(&f[2], uid) || f[0].len == 0)
 			continue;
 		entry = (struct cm_passwd_entry){ copy(&f[0]), copy(&f[5]), copy(&f[6]) };
 		if (!entry.name || !entry.home || !entry.shell) {
@@ -94,14 +53,13 @@ void cm_passwd_entry_clear(struct cm_passwd_entry *entry)
 
 bool cm_passwd_next_home(const char **text, char *buf, size_t size)
 {
-	struct field f[N_FIELDS];
+	struct cm_field f[N_FIELDS];
 
-	for (; **text; *text = next_line(*text)) {
-		if (split(*text, f) != N_FIELDS || f[5].len == 0 || f[5].len >= size)
+	for (; **text; *text = cm_next_line(*text)) {
+		if (cm_fields_split(*text, ':', f, N_FIELDS) != N_FIELDS || f[5].len == 0 ||
+		    !cm_field_copy(&f[5], buf, size))
 			continue;
-		memcpy(buf, f[5].at, f[5].len);
-		buf[f[5].len] = '\0';
-		*text = next_line(*text);
+		*text = cm_next_line(*text);
 		return true;
 	}
 	return false;
@@ -112,14 +70,14 @@ bool cm_passwd_next_home(const char **text, char *buf, size_t size)
 /* Is the name a user's, and every such line uid's or root's? */
 static bool is_name_of(const char *passwd, const char *name, size_t len, uid_t uid)
 {
-	struct field f[N_FIELDS];
+	struct cm_field f[N_FIELDS];
 	bool is_found = false;
 
-	for (; *passwd; passwd = next_line(passwd)) {
-		if (split(passwd, f) != N_FIELDS || f[0].len != len ||
-		    memcmp(f[0].at, name, len) != 0)
+	for (; *passwd; passwd = cm_next_line(passwd)) {
+		if (cm_fields_split(passwd, ':', f, N_FIELDS) != N_FIELDS ||
+		    !cm_field_is(&f[0], name, len))
 			continue;
-		if (!is_number(&f[2], uid) && !is_number(&f[2], 0))
+		if (!cm_field_is_id(&f[2], uid) && !cm_field_is_id(&f[2], 0))
 			return false;
 		is_found = true;
 	}
@@ -127,7 +85,7 @@ static bool is_name_of(const char *passwd, const char *name, size_t len, uid_t u
 }
 
 /* Adds to *n how many there are; false when one is neither uid nor root. */
-static bool count_members(const char *passwd, const struct field *members, uid_t uid, size_t *n)
+static bool count_members(const char *passwd, const struct cm_field *members, uid_t uid, size_t *n)
 {
 	const char *at = members->at;
 	const char *end = at + members->len;
@@ -146,19 +104,21 @@ static bool count_members(const char *passwd, const struct field *members, uid_t
 
 bool cm_passwd_is_private_group(const char *passwd, const char *group, gid_t gid, uid_t uid)
 {
-	struct field f[N_FIELDS];
+	struct cm_field f[N_FIELDS];
 	bool is_found = false;
 	size_t n = 0;
 
-	for (const char *at = passwd; *at; at = next_line(at)) {
-		if (split(at, f) != N_FIELDS || !is_number(&f[3], gid))
+	for (const char *at = passwd; *at; at = cm_next_line(at)) {
+		if (cm_fields_split(at, ':', f, N_FIELDS) != N_FIELDS ||
+		    !cm_field_is_id(&f[3], gid))
 			continue;
-		if (!is_number(&f[2], uid) && !is_number(&f[2], 0))
+		if (!cm_field_is_id(&f[2], uid) && !cm_field_is_id(&f[2], 0))
 			return false;
 		n++;
 	}
-	for (; *group; group = next_line(group)) {
-		if (split(group, f) != N_GROUP_FIELDS || !is_number(&f[2], gid))
+	for (; *group; group = cm_next_line(group)) {
+		if (cm_fields_split(group, ':', f, N_FIELDS) != N_GROUP_FIELDS ||
+		    !cm_field_is_id(&f[2], gid))
 			continue;
 		if (!count_members(passwd, &f[3], uid, &n))
 			return false;

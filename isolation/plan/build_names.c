@@ -6,6 +6,7 @@
 
 #include "isolation/plan/build_internal.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/fields.h"
 #include "runtime/base/path.h"
 
 /* passwd's separator, and what is not a name for useradd and the shell. */
@@ -17,33 +18,15 @@ static bool is_name(const char *name)
 	return *name && strspn(name, plain) == strlen(name) && strlen(name) <= 64;
 }
 
-/* The fields of a passwd line that begin at line; the text of field n is at *ret_len bytes. */
-static const char *field(const char *line, unsigned int n, size_t *ret_len)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		line += strcspn(line, ":\n");
-		if (*line != ':')
-			return NULL;
-		line++;
-	}
-	*ret_len = strcspn(line, ":\n");
-	return line;
-}
-
-/* The first line whose third field is id; NULL. */
+/* The first line of passwd or group whose third field is id; NULL. */
 static const char *find_id(const char *text, unsigned int id)
 {
-	char number[16];
-	size_t n = (size_t)snprintf(number, sizeof(number), "%u", id);
-	size_t len = 0;
+	struct cm_field f[4];
 
-	for (const char *line = text; line && *line;) {
-		const char *f = field(line, 2, &len);
-		const char *end = strchr(line, '\n');
-
-		if (f && len == n && strncmp(f, number, n) == 0)
-			return line;
-		line = end ? end + 1 : NULL;
+	for (; *text; text = cm_next_line(text)) {
+		if (cm_fields_split(text, ':', f, CM_ARRAY_SIZE(f)) >= 3 &&
+		    cm_field_is_id(&f[2], id))
+			return text;
 	}
 	return NULL;
 }
@@ -120,17 +103,15 @@ static const char *home_field(const struct cm_build *build)
 static void put_image_passwd(struct cm_build *build, struct cm_buf *text, const char *image)
 {
 	const char *line = find_id(image, CM_ID_AGENT);
-	const char *home = NULL;
-	size_t len = 0;
+	struct cm_field f[7];
 
-	if (line)
-		home = field(line, 5, &len);
-	if (!home || build->req->spec->user == CM_USER_ROOT) {
+	if (!line || build->req->spec->user == CM_USER_ROOT ||
+	    cm_fields_split(line, ':', f, CM_ARRAY_SIZE(f)) < 6) {
 		cm_buf_puts(text, image);
 	} else {
-		cm_buf_append(text, image, (size_t)(home - image));
+		cm_buf_append(text, image, (size_t)(f[5].at - image));
 		cm_buf_puts(text, home_field(build));
-		cm_buf_puts(text, home + len);
+		cm_buf_puts(text, f[5].at + f[5].len);
 	}
 	end_line(text);
 }

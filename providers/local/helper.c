@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "isolation/host/node.h"
-#include "isolation/host/passwd.h"
+#include "isolation/host/private_group.h"
 #include "runtime/base/fd.h"
-
-/* both files of a large site */
-#define MAX_USERS (4UL * 1024 * 1024)
 
 static int own_directory(char *buf, size_t size)
 {
@@ -33,21 +30,14 @@ static int own_directory(char *buf, size_t size)
 	return 0;
 }
 
-/*
- * With umask 002, the default where each user has a group of his own, everything that a user builds
- * or installs below his home is writable by that group: by nobody else. Any other group is more
- * than one user's, or may become it, the caller's current one included. (OpenSSH as Debian has it
- * judges ~/.ssh by the same rule.) Groups that only NSS knows are not asked for: who is in one is
- * then not known.
- */
+/* What is in a group of the user's own is written by nobody else: host/private_group.h has why. */
 static bool is_private_group(gid_t gid)
 {
-	CM_AUTO_FREE char *passwd = NULL;
-	CM_AUTO_FREE char *group = NULL;
+	struct cm_private_groups groups = { .uid = geteuid() };
+	bool is_private = cm_private_groups_has(&groups, gid);
 
-	return cm_read_text_at(AT_FDCWD, "/etc/passwd", MAX_USERS, &passwd) == 0 &&
-	       cm_read_text_at(AT_FDCWD, "/etc/group", MAX_USERS, &group) == 0 &&
-	       cm_passwd_is_private_group(passwd, group, gid, geteuid());
+	cm_private_groups_clear(&groups);
+	return is_private;
 }
 
 /* A program that somebody else could have put there is not ours. */

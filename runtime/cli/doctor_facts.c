@@ -18,6 +18,7 @@
 #include "providers/local/helper.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/fields.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/num.h"
 #include "runtime/base/path.h"
@@ -68,39 +69,6 @@ static void read_line(const char *path, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* The n-th field of the line at `line`, from 0; false when there is none or it does not fit. */
-static bool field(const char *line, char separator, size_t n, char *buf, size_t size)
-{
-	const char separators[] = { separator, '\n', '\0' };
-
-	for (;; n--) {
-		size_t len = strcspn(line, separators);
-
-		if (n == 0) {
-			if (len < size)
-				(void)snprintf(buf, size, "%.*s", (int)len, line);
-			return len < size;
-		}
-		if (line[len] != separator)
-			return false;
-		line += len + 1;
-	}
-}
-
-static bool number_field(const char *line, size_t n, uint64_t *ret)
-{
-	char text[24];
-
-	return field(line, ':', n, text, sizeof(text)) &&
-	       cm_parse_u64(text, "id", 0, UINT32_MAX, ret, NULL) == CM_OK;
-}
-
-static const char *next_line(const char *line)
-{
-	line += strcspn(line, "\n");
-	return *line ? line + 1 : line;
-}
-
 static void read_settings(struct cm_doctor_facts *facts)
 {
 	char path[96];
@@ -122,11 +90,13 @@ void cm_doctor_read_mountinfo(const char *mountinfo, struct cm_doctor_facts *fac
 {
 	facts->is_chroot = true;
 	facts->is_proc_covered = false;
-	for (; mountinfo && *mountinfo; mountinfo = next_line(mountinfo)) {
+	for (; mountinfo && *mountinfo; mountinfo = cm_next_line(mountinfo)) {
+		struct cm_field f[6];
 		char target[256];
 
 		/* id, parent, device, root, mount point; a longer one is none of these */
-		if (!field(mountinfo, ' ', 4, target, sizeof(target)))
+		if (cm_fields_split(mountinfo, ' ', f, CM_ARRAY_SIZE(f)) < 5 ||
+		    !cm_field_copy(&f[4], target, sizeof(target)))
 			continue;
 		if (strcmp(target, "/") == 0)
 			facts->is_chroot = false;
@@ -240,12 +210,14 @@ static void read_kernel(struct cm_doctor_facts *facts)
 /* "name:first:count" */
 uint64_t cm_doctor_next_subid(const char *text, uint64_t least)
 {
-	for (; text && *text; text = next_line(text)) {
+	for (; text && *text; text = cm_next_line(text)) {
+		struct cm_field f[4];
 		uint64_t first;
 		uint64_t count;
 
-		if (number_field(text, 1, &first) && number_field(text, 2, &count) &&
-		    first + count > least)
+		if (cm_fields_split(text, ':', f, CM_ARRAY_SIZE(f)) >= 3 &&
+		    cm_field_number(&f[1], &first) && first <= UINT32_MAX &&
+		    cm_field_number(&f[2], &count) && count <= UINT32_MAX && first + count > least)
 			least = first + count;
 	}
 	return least;
@@ -254,11 +226,12 @@ uint64_t cm_doctor_next_subid(const char *text, uint64_t least)
 /* "name:password:gid:members"; a name longer than any real one is shown as the number. */
 static bool find_group(const char *text, gid_t gid, char *buf, size_t size)
 {
-	for (; text && *text; text = next_line(text)) {
-		uint64_t id;
+	for (; text && *text; text = cm_next_line(text)) {
+		struct cm_field f[4];
 
-		if (number_field(text, 2, &id) && id == gid)
-			return field(text, ':', 0, buf, size) && *buf;
+		if (cm_fields_split(text, ':', f, CM_ARRAY_SIZE(f)) >= 3 &&
+		    cm_field_is_id(&f[2], gid))
+			return cm_field_copy(&f[0], buf, size) && *buf;
 	}
 	return false;
 }

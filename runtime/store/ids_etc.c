@@ -8,6 +8,7 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/fields.h"
 #include "runtime/store/store_internal.h"
 
 /* account files of hosts with a hundred thousand users fit */
@@ -43,19 +44,12 @@ static char *read_etc(int etc_fd, const char *name)
 	return cm_ptr_take(&text);
 }
 
-/* A field of digits, ended by ':' or the line's end; saturates. false when it is not one. */
-static bool read_id(const char *s, uint64_t *ret)
+/* An editor of another system may have left something at the line's end. */
+static bool read_id(struct cm_field field, uint64_t *ret)
 {
-	uint64_t v = 0;
-	const char *p = s;
-
-	for (; *p >= '0' && *p <= '9'; p++)
-		if (v <= UINT32_MAX)
-			v = v * 10 + (uint64_t)(*p - '0');
-	if (p == s || (*p != ':' && *p != '\n' && *p != '\0' && *p != '\r' && *p != ' '))
-		return false;
-	*ret = v;
-	return true;
+	while (field.len > 0 && strchr("\r ", field.at[field.len - 1]))
+		field.len--;
+	return cm_field_number(&field, ret);
 }
 
 static void block(const struct cm_slot_space *space, uint8_t *bitmap, uint64_t first, uint64_t n)
@@ -73,29 +67,18 @@ static void block(const struct cm_slot_space *space, uint8_t *bitmap, uint64_t f
 		bitmap[slot / 8] |= (uint8_t)(1U << (slot % 8));
 }
 
-/* The n-th field of the line at s (fields from 0), or NULL. */
-static const char *field_of(const char *s, unsigned int n)
-{
-	for (; n > 0; n--) {
-		s += strcspn(s, ":\n");
-		if (*s != ':')
-			return NULL;
-		s++;
-	}
-	return s;
-}
-
 /* Lines "name:first:count" (is_range) or those of passwd, "name:x:uid:gid:...". */
 static void block_lines(const char *text, bool is_range, const struct cm_slot_space *space,
 			uint8_t *bitmap)
 {
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		const char *a = field_of(line, is_range ? 1 : 2);
-		const char *b = field_of(line, is_range ? 2 : 3);
-		uint64_t first = 0;
-		uint64_t second = 0;
+	for (const char *line = text; *line; line = cm_next_line(line)) {
+		size_t at = is_range ? 1 : 2;
+		struct cm_field f[5];
+		uint64_t first;
+		uint64_t second;
 
-		if (!a || !b || !read_id(a, &first) || !read_id(b, &second))
+		if (cm_fields_split(line, ':', f, CM_ARRAY_SIZE(f)) < at + 2 ||
+		    !read_id(f[at], &first) || !read_id(f[at + 1], &second))
 			continue;
 		if (is_range) {
 			block(space, bitmap, first, second);
