@@ -27,14 +27,6 @@
 /* a host with 20,000 mounts; what is longer is a host that we do not know how to read */
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
-static const struct {
-	const char *name;
-	uint32_t bit;
-} v2_controllers[] = {
-	{ "memory", CM_CG_MEMORY }, { "pids", CM_CG_PIDS }, { "cpu", CM_CG_CPU },
-	{ "cpuset", CM_CG_CPUSET }, { "io", CM_CG_BLKIO },
-};
-
 /* what the interface promises limits with by default */
 #define EXPECTED (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU)
 
@@ -83,16 +75,8 @@ static bool has_processes(const char *dir)
 static uint32_t read_controllers(const char *dir, const char *file)
 {
 	char text[512];
-	uint32_t bits = 0;
-	char *save = NULL;
 
-	if (read_text(dir, file, text, sizeof(text)) < 0)
-		return 0;
-	for (char *w = strtok_r(text, " \n", &save); w; w = strtok_r(NULL, " \n", &save))
-		for (size_t i = 0; i < CM_ARRAY_SIZE(v2_controllers); i++)
-			if (strcmp(w, v2_controllers[i].name) == 0)
-				bits |= v2_controllers[i].bit;
-	return bits;
+	return read_text(dir, file, text, sizeof(text)) < 0 ? 0 : cm_cgroup_names_parse(text);
 }
 
 static void __attribute__((format(printf, 2, 3)))
@@ -114,7 +98,7 @@ static const char *shown(const char *path)
 	return n > 120 ? path + n - 120 : path;
 }
 
-/* Freezing, killing and cpu accounting need no controller on v2. */
+/* Freezing and killing need no controller on v2. */
 static void set_v2(struct cm_host_cgroup *ret, const char *base, uint32_t controllers,
 		   const char *where)
 {
@@ -122,14 +106,13 @@ static void set_v2(struct cm_host_cgroup *ret, const char *base, uint32_t contro
 
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = CM_CGROUP_V2;
-	ret->controllers = controllers | CM_CG_FREEZER | CM_CG_CPUACCT;
+	ret->controllers = controllers | CM_CG_FREEZER;
 	(void)snprintf(ret->v2_base, sizeof(ret->v2_base), "%s", base);
-	for (size_t i = 0; i < CM_ARRAY_SIZE(v2_controllers); i++) {
+	for (size_t i = 0; i < CM_CG_N; i++) {
 		size_t n = strlen(missing);
 
-		if ((EXPECTED & v2_controllers[i].bit & ~controllers) != 0)
-			(void)snprintf(missing + n, sizeof(missing) - n, " %s",
-				       v2_controllers[i].name);
+		if ((EXPECTED & ~controllers & 1U << i) != 0)
+			(void)snprintf(missing + n, sizeof(missing) - n, " %s", cm_cgroup_names[i]);
 	}
 	if (missing[0] != '\0')
 		(void)snprintf(ret->reason, sizeof(ret->reason), "no controller in '%s' for:%s",
@@ -265,7 +248,7 @@ void cm_host_cgroup_resolve_v1(struct cm_host_cgroup *facts)
 			continue;
 		base[0] = '\0';
 		facts->controllers &= ~(1U << i);
-		(void)snprintf(missing + n, sizeof(missing) - n, " %s", cm_host_cgroup_names[i]);
+		(void)snprintf(missing + n, sizeof(missing) - n, " %s", cm_cgroup_names[i]);
 	}
 	if (facts->controllers == 0)
 		no_groups(facts, "control groups (v1) cannot be written by this user");

@@ -18,8 +18,6 @@ struct cm_host_cgroup_v2 {
 /* Pure, as cm_host_cgroup_parse. False when there is no usable v2 hierarchy. */
 bool cm_host_cgroup_parse_v2(const char *mountinfo, const char *self_cgroup,
 			     struct cm_host_cgroup_v2 *ret);
-/* Names as they stand in v1's mount options, in CM_CG_* order. */
-extern const char *const cm_host_cgroup_names[CM_CG_N];
 
 /*
  * From the own group to a base, by looking at the files below v2->mount.

@@ -26,10 +26,6 @@ struct mount_line {
 	struct span super;
 };
 
-const char *const cm_host_cgroup_names[CM_CG_N] = {
-	"memory", "pids", "cpu", "cpuset", "freezer", "cpuacct", "blkio",
-};
-
 static bool span_is(struct span s, const char *text)
 {
 	return strlen(text) == s.n && memcmp(s.p, text, s.n) == 0;
@@ -192,8 +188,8 @@ static void take_v1(const struct mount_line *m, const char *self_cgroup, struct 
 	char own[PATH_MAX];
 
 	for (size_t i = 0; i < CM_CG_N; i++) {
-		if (ret->v1_base[i][0] != '\0' || !list_has(m->super, cm_host_cgroup_names[i]) ||
-		    !own_path(self_cgroup, cm_host_cgroup_names[i], own, sizeof(own)))
+		if (ret->v1_base[i][0] != '\0' || !list_has(m->super, cm_cgroup_names[i]) ||
+		    !own_path(self_cgroup, cm_cgroup_names[i], own, sizeof(own)))
 			continue;
 		if (group_path(m, own, ret->v1_base[i], sizeof(ret->v1_base[i])))
 			ret->controllers |= 1U << i;

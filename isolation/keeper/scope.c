@@ -33,6 +33,7 @@
 #include "casemate/error.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/keeper/scope_text.h"
+#include "isolation/plan/plan.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
@@ -266,11 +267,12 @@ static int ask_for_scope(const char *unit, struct cm_error *err)
  */
 static void enable_controllers(int dir_fd)
 {
-	static const char *const names[] = { "memory", "pids", "cpu", "cpuset", "io" };
 	char text[16];
 
-	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
-		(void)snprintf(text, sizeof(text), "+%s", names[i]);
+	for (size_t i = 0; i < CM_CG_N; i++) {
+		if ((CM_CG_LIMITING & 1U << i) == 0)
+			continue;
+		(void)snprintf(text, sizeof(text), "+%s", cm_cgroup_names[i]);
 		(void)cm_write_file_at(dir_fd, "cgroup.subtree_control", text);
 	}
 }

@@ -83,8 +83,6 @@ enum cm_cgroup_index {
 	CM_CGI_CPU,
 	CM_CGI_CPUSET,
 	CM_CGI_FREEZER,
-	CM_CGI_CPUACCT,
-	CM_CGI_BLKIO,
 };
 
 #endif

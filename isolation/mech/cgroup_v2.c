@@ -20,29 +20,14 @@
 #include "isolation/mech/cgroup_internal.h"
 #include "runtime/base/fd.h"
 
-static const struct {
-	const char *name;
-	uint32_t bit;
-} controllers[] = {
-	{ "memory", CM_CG_MEMORY },
-	{ "pids", CM_CG_PIDS },
-	{ "cpu", CM_CG_CPU },
-	{ "cpuset", CM_CG_CPUSET },
-};
-
 /* Which of the wanted controllers a directory does not yet hand down. */
 static uint32_t not_enabled(int dir_fd, uint32_t wanted)
 {
 	char text[512];
-	char *save = NULL;
 
 	if (cm_read_file_at(dir_fd, "cgroup.subtree_control", text, sizeof(text)) < 0)
 		return wanted;
-	for (char *w = strtok_r(text, " \n", &save); w; w = strtok_r(NULL, " \n", &save))
-		for (size_t i = 0; i < CM_ARRAY_SIZE(controllers); i++)
-			if (strcmp(w, controllers[i].name) == 0)
-				wanted &= ~controllers[i].bit;
-	return wanted;
+	return wanted & ~cm_cgroup_names_parse(text);
 }
 
 /*
@@ -53,12 +38,12 @@ static void enable(int dir_fd, uint32_t wanted)
 {
 	uint32_t missing = not_enabled(dir_fd, wanted);
 
-	for (size_t i = 0; i < CM_ARRAY_SIZE(controllers); i++) {
+	for (size_t i = 0; i < CM_CG_N; i++) {
 		char text[16];
 
-		if ((missing & controllers[i].bit) == 0)
+		if ((missing & 1U << i) == 0)
 			continue;
-		(void)snprintf(text, sizeof(text), "+%s", controllers[i].name);
+		(void)snprintf(text, sizeof(text), "+%s", cm_cgroup_names[i]);
 		(void)cm_write_file_at(dir_fd, "cgroup.subtree_control", text);
 	}
 }
@@ -66,7 +51,7 @@ static void enable(int dir_fd, uint32_t wanted)
 /* What of the plan's controllers is a controller on v2, rather than a part of every group. */
 static uint32_t v2_bits(const struct cm_plan_header *h)
 {
-	return h->cgroup_controllers & (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET);
+	return h->cgroup_controllers & CM_CG_LIMITING;
 }
 
 /*

@@ -123,15 +123,6 @@ void cm_build_dev(struct cm_build *build)
 /* Without it the JVM and Node size themselves by the machine and are killed at the limit. */
 static void build_cgroupfs(struct cm_build *build)
 {
-	static const struct {
-		uint32_t bit;
-		const char *name;
-	} v1[] = {
-		{ CM_CG_MEMORY, "memory" },
-		{ CM_CG_PIDS, "pids" },
-		{ CM_CG_CPU, "cpu" },
-		{ CM_CG_CPUSET, "cpuset" },
-	};
 	const struct cm_plan_header *h = &build->b->header;
 	struct cm_plan_op *op;
 	char target[64];
@@ -141,12 +132,12 @@ static void build_cgroupfs(struct cm_build *build)
 		op->target = cm_plan_builder_str(build->b, "/sys/fs/cgroup");
 		op->flags = CM_OPF_READ_ONLY | CM_OPF_TRY;
 	}
-	for (size_t i = 0; h->cgroup == CM_CGROUP_V1 && i < CM_ARRAY_SIZE(v1); i++) {
-		if ((h->cgroup_controllers & v1[i].bit) == 0)
+	for (size_t i = 0; h->cgroup == CM_CGROUP_V1 && i < CM_CG_N; i++) {
+		if ((h->cgroup_controllers & CM_CG_LIMITING & 1U << i) == 0)
 			continue;
-		(void)snprintf(target, sizeof(target), "/sys/fs/cgroup/%s", v1[i].name);
+		(void)snprintf(target, sizeof(target), "/sys/fs/cgroup/%s", cm_cgroup_names[i]);
 		op = cm_plan_builder_op(build->b, CM_OP_CGROUPFS);
-		op->source = cm_plan_builder_str(build->b, v1[i].name);
+		op->source = cm_plan_builder_str(build->b, cm_cgroup_names[i]);
 		op->target = cm_plan_builder_str(build->b, target);
 		op->flags = CM_OPF_READ_ONLY | CM_OPF_TRY;
 	}

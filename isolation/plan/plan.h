@@ -132,15 +132,19 @@ enum cm_plan_cgroup {
 	CM_CGROUP_V2,
 };
 
-/* v1 hierarchies, as bits; v2 has one group */
+/* controllers, as bits: v1 has a hierarchy of each, v2 one group with them */
 #define CM_CG_MEMORY (1U << 0)
 #define CM_CG_PIDS (1U << 1)
 #define CM_CG_CPU (1U << 2)
 #define CM_CG_CPUSET (1U << 3)
 #define CM_CG_FREEZER (1U << 4)
-#define CM_CG_CPUACCT (1U << 5)
-#define CM_CG_BLKIO (1U << 6)
-#define CM_CG_N 7
+#define CM_CG_N 5
+/* controllers in v2, too, where each group can be frozen and killed without one */
+#define CM_CG_LIMITING (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET)
+/* in bit order */
+extern const char *const cm_cgroup_names[CM_CG_N];
+/* The bits of those that stand in text, a list of names as v2's files have it. */
+uint32_t cm_cgroup_names_parse(const char *text);
 /* in sets of limits only (required, enforced): swap has no hierarchy of its own */
 #define CM_CG_SWAP (1U << 7)
 

@@ -56,7 +56,8 @@ static const char v1_mounts[] =
 	"25 18 0:22 / /sys/fs/cgroup ro,nosuid shared:9 - tmpfs tmpfs ro,mode=755\n"
 	"30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:11 - cgroup cgroup "
 	"rw,cpu,cpuacct\n"
-	"31 25 0:27 / /sys/fs/cgroup/memory rw,nosuid shared:12 - cgroup cgroup rw,memory\n"
+	"31 25 0:27 / /sys/fs/cgroup/memory,pids rw,nosuid shared:12 - cgroup cgroup "
+	"rw,memory,pids\n"
 	"32 25 0:28 / /sys/fs/cgroup/freezer rw,nosuid shared:13 - cgroup cgroup rw,freezer\n";
 
 static void test_debian_user_session(void **state)
@@ -134,7 +135,7 @@ static void test_hybrid(void **state)
 	/* "cpu" is not the beginning of "cpuset" or "cpuacct" */
 	assert_string_equal(facts.v1_base[2], "/sys/fs/cgroup/cpu");
 	assert_string_equal(facts.v1_base[3], "/sys/fs/cgroup/cpuset");
-	assert_string_equal(facts.v1_base[5], "/sys/fs/cgroup/cpuacct");
+	assert_string_equal(facts.v1_base[4], "/sys/fs/cgroup/freezer");
 	assert_string_equal(facts.v2_base, "");
 	/* v1 has neither memory nor pids: they are on v2, and v2 is used */
 	cm_host_cgroup_parse("37 31 0:34 / /c/freezer rw - cgroup cgroup rw,freezer\n"
@@ -150,15 +151,15 @@ static void test_v1_only(void **state)
 {
 	(void)state;
 	cm_host_cgroup_parse(v1_mounts,
-			     "5:freezer:/\n4:cpu,cpuacct:/user.slice\n3:memory:/user.slice\n"
+			     "5:freezer:/\n4:cpu,cpuacct:/user.slice\n3:memory,pids:/user.slice\n"
 			     "1:name=systemd:/user.slice\n",
 			     &facts);
 	assert_int_equal(facts.kind, CM_CGROUP_V1);
-	assert_int_equal(facts.controllers,
-			 CM_CG_MEMORY | CM_CG_CPU | CM_CG_CPUACCT | CM_CG_FREEZER);
-	/* mounted together: one directory for both */
+	assert_int_equal(facts.controllers, CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_FREEZER);
 	assert_string_equal(facts.v1_base[2], "/sys/fs/cgroup/cpu,cpuacct/user.slice");
-	assert_string_equal(facts.v1_base[5], facts.v1_base[2]);
+	/* mounted together: one directory for both */
+	assert_string_equal(facts.v1_base[0], "/sys/fs/cgroup/memory,pids/user.slice");
+	assert_string_equal(facts.v1_base[1], facts.v1_base[0]);
 	assert_string_equal(facts.v1_base[4], "/sys/fs/cgroup/freezer");
 }
 
@@ -347,8 +348,7 @@ static void test_user_in_a_delegated_scope(void **state)
 	resolve(t, false, "/x.scope/shell");
 	assert_int_equal(facts.kind, CM_CGROUP_V2);
 	assert_string_equal(facts.v2_base, at(t, "/x.scope"));
-	assert_int_equal(facts.controllers,
-			 CM_CG_MEMORY | CM_CG_PIDS | CM_CG_FREEZER | CM_CG_CPUACCT);
+	assert_int_equal(facts.controllers, CM_CG_MEMORY | CM_CG_PIDS | CM_CG_FREEZER);
 	assert_non_null(strstr(facts.reason, "for: cpu"));
 	assert_false(facts.needs_scope);
 }
@@ -361,7 +361,7 @@ static void test_user_base_with_processes(void **state)
 	fake_group(t->mount, "3\n", "memory pids cpu\n", "pids\n");
 	fake_group(at(t, "/own"), "7\n", "", "");
 	resolve(t, false, "/own");
-	assert_int_equal(facts.controllers, CM_CG_PIDS | CM_CG_FREEZER | CM_CG_CPUACCT);
+	assert_int_equal(facts.controllers, CM_CG_PIDS | CM_CG_FREEZER);
 }
 
 #define MANAGER "/user.slice/user-1000.slice/user@1000.service"
@@ -406,8 +406,7 @@ static void test_user_needs_a_scope(void **state)
 		assert_int_equal(facts.kind, CM_CGROUP_V2);
 		assert_true(facts.needs_scope);
 		assert_string_equal(facts.v2_base, "");
-		assert_int_equal(facts.controllers,
-				 CM_CG_MEMORY | CM_CG_PIDS | CM_CG_FREEZER | CM_CG_CPUACCT);
+		assert_int_equal(facts.controllers, CM_CG_MEMORY | CM_CG_PIDS | CM_CG_FREEZER);
 		assert_non_null(strstr(facts.reason, "for: cpu"));
 		assert_false(facts.needs_manager);
 	}

@@ -184,9 +184,9 @@ static void as_session(struct fixture *f)
 	f->req.socket_path = "/run/casemate/s/0011223344556677";
 	f->req.generation = 4;
 	f->host.cgroup.kind = CM_CGROUP_V1;
-	f->host.cgroup.controllers = CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET |
-				     CM_CG_FREEZER | CM_CG_CPUACCT;
-	for (size_t i = 0; i < 6; i++)
+	f->host.cgroup.controllers =
+		CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET | CM_CG_FREEZER;
+	for (size_t i = 0; i < CM_CG_N; i++)
 		(void)snprintf(f->host.cgroup.v1_base[i], PATH_MAX, "/sys/fs/cgroup/%zu", i);
 	f->spec.limits.memory = (struct cm_limit){ 512ULL << 20, true, false };
 	f->spec.limits.swap = (struct cm_limit){ 64ULL << 20, true, false };
