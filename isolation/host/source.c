@@ -45,7 +45,7 @@ static int check_top(const struct cm_workspace_facts *facts, struct cm_error *er
 
 	if (fd < 0 || fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 || cm_looks_like_git(fd))
 		return CM_OK;
-	top = cm_find_top(facts->path);
+	top = cm_path_git_top(facts->path);
 	if (!top)
 		return cm_facts_nomem(err);
 	return strcmp(top, facts->path) == 0 ? CM_OK : refuse_below(facts->path, top, err);

@@ -22,44 +22,6 @@
 /* as the kernel */
 #define MAX_LINKS 40
 
-/* What git takes for a repository: a gitfile, or a directory with these two. */
-static bool has_git(const char *dir)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	int n;
-
-	n = snprintf(path, sizeof(path), "%s/.git", dir[1] ? dir : "");
-	if (n < 0 || (size_t)n + sizeof("/objects") > sizeof(path) || stat(path, &st) < 0)
-		return false;
-	if (S_ISREG(st.st_mode))
-		return true;
-	(void)memcpy(path + n, "/HEAD", sizeof("/HEAD"));
-	if (!S_ISDIR(st.st_mode) || lstat(path, &st) < 0)
-		return false;
-	(void)memcpy(path + n, "/objects", sizeof("/objects"));
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-char *cm_find_top(const char *dir)
-{
-	char *top = cm_strdup(dir);
-	char *slash;
-
-	if (!top)
-		return NULL;
-	for (;;) {
-		if (has_git(top))
-			return top;
-		slash = strrchr(top, '/');
-		if (!slash || slash == top)
-			break;
-		*slash = '\0';
-	}
-	free(top);
-	return cm_strdup(dir);
-}
-
 /*
  * The caller's spelling of top, where cwd is the spelling of real_cwd, which is top or below it.
  * NULL: no memory, or no such spelling, as when a link lies between them.
@@ -219,7 +181,7 @@ static int find(const struct cm_spec *spec, const char *dir, const char *cwd,
 			cm_error_hint(err, "cd into a project, or name one with --workspace DIR");
 			return CM_E_NOT_FOUND;
 		}
-		top = cm_find_top(real_cwd);
+		top = cm_path_git_top(real_cwd);
 		if (!top)
 			return cm_facts_nomem(err);
 		free(spelled);

@@ -14,8 +14,6 @@ int cm_workspace_git_read(struct cm_workspace_facts *facts);
 int cm_workspace_pins_read(struct cm_workspace_facts *facts, struct cm_error *err);
 /* Has an open directory what a git directory has? */
 bool cm_looks_like_git(int fd);
-/* The nearest directory at or above dir with a repository; dir when there is none. NULL: no memory. */
-char *cm_find_top(const char *dir);
 /*
  * The path in the text of a gitfile ("gitdir: PATH"), or of a file that holds a path alone
  * (prefix ""). False when it is not one line with a path. Pure; any input.

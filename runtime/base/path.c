@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -381,4 +382,42 @@ int cm_path_open_private_dir(const char *path, int *ret_fd, struct cm_error *err
 	}
 	*ret_fd = cm_fd_take(&fd);
 	return CM_OK;
+}
+
+/* What git takes for a repository: a gitfile, or a directory with these two. */
+static bool has_git(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n;
+
+	n = snprintf(path, sizeof(path), "%s/.git", dir[1] ? dir : "");
+	if (n < 0 || (size_t)n + sizeof("/objects") > sizeof(path) || stat(path, &st) < 0)
+		return false;
+	if (S_ISREG(st.st_mode))
+		return true;
+	(void)memcpy(path + n, "/HEAD", sizeof("/HEAD"));
+	if (!S_ISDIR(st.st_mode) || lstat(path, &st) < 0)
+		return false;
+	(void)memcpy(path + n, "/objects", sizeof("/objects"));
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+char *cm_path_git_top(const char *dir)
+{
+	char *top = cm_strdup(dir);
+	char *slash;
+
+	if (!top)
+		return NULL;
+	for (;;) {
+		if (has_git(top))
+			return top;
+		slash = strrchr(top, '/');
+		if (!slash || slash == top)
+			break;
+		*slash = '\0';
+	}
+	free(top);
+	return cm_strdup(dir);
 }

@@ -23,6 +23,12 @@ const char *cm_path_base(const char *path);
 /* realpath(3) that also works for long paths; caller frees; NULL with errno. */
 char *cm_path_real(const char *path);
 /*
+ * The nearest directory at or above dir, a clean path, with what git takes for a repository; dir when
+ * there is none. A workspace begins there, and so does what a repository says of itself. Caller
+ * frees; NULL: no memory.
+ */
+char *cm_path_git_top(const char *dir);
+/*
  * Make a directory and its missing parents, each with mode. Existing ones are left as they are;
  * a symbolic link or a file in the way is an error. CM_OK or an error with the component.
  */

@@ -554,23 +554,7 @@ int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *e
 
 char *cm_config_project_dir(const char *cwd)
 {
-	char *dir = cm_strdup(cwd);
-
-	while (dir) {
-		CM_AUTO_FREE char *git = cm_path_join(dir, ".git");
-		struct stat st;
-		char *slash;
-
-		/* a directory, or a file in a linked work tree; only its existence counts */
-		if (git && lstat(git, &st) == 0)
-			return dir;
-		slash = strrchr(dir, '/');
-		if (!slash || slash == dir)
-			break;
-		*slash = '\0';
-	}
-	free(dir);
-	return cm_strdup(cwd);
+	return cm_path_git_top(cwd);
 }
 
 int cm_config_check(struct cm_config *config, const char *path, struct cm_error *err)

@@ -63,7 +63,7 @@ int cm_config_root(struct cm_config *config, const char *flag, char **ret, struc
  * file is read, and no symbolic link is followed, since the tree may be another's.
  */
 int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err);
-/* The nearest directory at or above cwd that holds a .git, else cwd. Caller frees; NULL: memory. */
+/* Whose .casemate.json counts in cwd: where the workspace begins. Caller frees; NULL: memory. */
 char *cm_config_project_dir(const char *cwd);
 /* Reads and checks one file as `config check` does. */
 int cm_config_check(struct cm_config *config, const char *path, struct cm_error *err);

@@ -420,6 +420,7 @@ static void test_project_directory(void **state)
 {
 	CM_AUTO_FREE char *deep = cm_path_join(top, "repo/a/b");
 	CM_AUTO_FREE char *repo = cm_path_join(top, "repo");
+	CM_AUTO_FREE char *nested = cm_path_join(top, "repo/a");
 	CM_AUTO_FREE char *of_deep = NULL;
 	CM_AUTO_FREE char *of_root = cm_config_project_dir("/");
 	CM_AUTO_FREE char *of_none = NULL;
@@ -435,6 +436,16 @@ static void test_project_directory(void **state)
 	of_deep = cm_config_project_dir(deep);
 	assert_string_equal(of_deep, repo);
 	assert_string_equal(of_root, "/");
+	/* what git takes for none hides no settings: the workspace is the repository all the same */
+	make_dir("repo/a/.git");
+	free(of_deep);
+	of_deep = cm_config_project_dir(deep);
+	assert_string_equal(of_deep, repo);
+	write_file("repo/a/.git/HEAD", "ref: refs/heads/main\n");
+	make_dir("repo/a/.git/objects");
+	free(of_deep);
+	of_deep = cm_config_project_dir(deep);
+	assert_string_equal(of_deep, nested);
 }
 
 static void test_check(void **state)
