@@ -8,6 +8,7 @@
 #include "providers/local/local_internal.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/path.h"
 
 struct facts {
 	struct cm_tree_facts tree;
@@ -132,8 +133,8 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 		return;
 	/* without a link on the way: who mounts them follows none */
 	real = cm_fd_real_path(l->session.dir_fd);
-	*own_home = cm_asprintf("%s/home", real ? real : l->session.dir);
-	*own_tmp = cm_asprintf("%s/tmp", real ? real : l->session.dir);
+	*own_home = cm_path_join(real ? real : l->session.dir, CM_STORE_HOME);
+	*own_tmp = cm_path_join(real ? real : l->session.dir, CM_STORE_HOME_TMP);
 	req->home_dir = *own_home;
 	req->tmp_dir = *own_tmp;
 	req->socket_path = l->session.socket_path;

@@ -20,12 +20,12 @@
 #include "providers/local/inside.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/path.h"
 
 /*
- * What a session's groups are found by, as text: it outlives the build that wrote it, which a plan
- * does not. Four lines, then the directories that the groups are in, as the plan has them.
+ * CM_STORE_GROUPS, as text: it outlives the build that wrote it, which a plan does not. Four lines,
+ * then the directories that the groups are in, as the plan has them.
  */
-#define GROUPS_FILE "plan"
 #define GROUPS_FORMAT "casemate groups 1"
 #define GROUPS_MAX (64UL * 1024)
 
@@ -87,7 +87,7 @@ static int give_back(struct cm_store_session *s, const struct cm_config *config,
 		/* lent: cm_local_close leaves alone what has_session does not claim */
 		l.session = *s;
 		if (!s->record.is_temporary)
-			home = cm_asprintf("%s/home", s->dir);
+			home = cm_path_join(s->dir, CM_STORE_HOME);
 		r = chown_inside(&l, s->session_dir, home, err);
 		memset(&l.session, 0, sizeof(l.session));
 	}
@@ -132,13 +132,14 @@ int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 		      cm_plan_str(&p, p.header->cgroup_base));
 	if (cm_buf_status(&text) != CM_OK)
 		return -ENOMEM;
-	return cm_replace_file_at(l->session.dir_fd, GROUPS_FILE, text.data, text.len, 0600, false);
+	return cm_replace_file_at(l->session.dir_fd, CM_STORE_GROUPS, text.data, text.len, 0600,
+				  false);
 }
 
 void cm_local_forget_plan(struct cm_local *l)
 {
 	if (l->summary.cgroup_controllers != 0)
-		(void)unlinkat(l->session.dir_fd, GROUPS_FILE, 0);
+		(void)unlinkat(l->session.dir_fd, CM_STORE_GROUPS, 0);
 }
 
 void cm_local_drop_plan(struct cm_local *l)
@@ -189,7 +190,7 @@ static int load_groups(int dir_fd, struct groups *g)
 	int r;
 
 	memset(g, 0, sizeof(*g));
-	r = cm_read_text_at(dir_fd, GROUPS_FILE, GROUPS_MAX, &g->text);
+	r = cm_read_text_at(dir_fd, CM_STORE_GROUPS, GROUPS_MAX, &g->text);
 	if (r < 0)
 		return r;
 	r = parse_groups(g);
@@ -268,7 +269,7 @@ static int collect_groups(int dir_fd, const struct groups *g, struct cm_error *e
 	int r = is_any_there(g) ? remove_groups(g, err) : 0;
 
 	if (r == 0)
-		(void)unlinkat(dir_fd, GROUPS_FILE, 0);
+		(void)unlinkat(dir_fd, CM_STORE_GROUPS, 0);
 	return r;
 }
 

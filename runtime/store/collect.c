@@ -39,7 +39,7 @@ static int remove_group(const struct collector *c, int dir_fd, const char *name)
 	CM_AUTO_FREE char *path = NULL;
 	struct stat st;
 
-	if (!c->is_temporary || fstatat(dir_fd, CM_STORE_PLAN, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!c->is_temporary || fstatat(dir_fd, CM_STORE_GROUPS, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	/* without its plan nobody would find them again: for a caller that can */
 	if (!c->remove_group)

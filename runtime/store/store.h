@@ -36,8 +36,14 @@
 #include "runtime/store/keeper_lock.h"
 
 #define CM_SLOT_NONE UINT32_MAX
-/* in a state directory: the plan of the last start as text, by whoever started it */
+/*
+ * In a session's state directory. By whoever started it: what its groups are found by, and the plan of
+ * the last start as text. Made with a session that stays: its home and /tmp.
+ */
+#define CM_STORE_GROUPS "plan"
 #define CM_STORE_PLAN_TEXT "plan.txt"
+#define CM_STORE_HOME "home"
+#define CM_STORE_HOME_TMP "tmp"
 #define CM_STATE_VERSION 1
 
 struct cm_store {

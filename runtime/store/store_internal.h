@@ -23,11 +23,8 @@
 #define CM_STORE_LOCK "lock"
 #define CM_STORE_STATE "state.json"
 #define CM_STORE_END "end"
-#define CM_STORE_PLAN "plan"
 /* of a temporary session with a session directory: the text of the session root that it is in */
 #define CM_STORE_ROOT "root"
-#define CM_STORE_HOME "home"
-#define CM_STORE_HOME_TMP "tmp"
 
 /* an id, a dot, sixteen hex digits */
 #define CM_STORE_NAME_SIZE 160
