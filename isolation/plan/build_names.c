@@ -7,6 +7,7 @@
 #include "isolation/plan/build_internal.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/fields.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/path.h"
 
 /* passwd's separator, and what is not a name for useradd and the shell. */
@@ -166,13 +167,11 @@ static void build_group(struct cm_build *build)
 	cm_build_file_text(build, "/etc/group");
 }
 
-/* 64-bit FNV-1a, then the finishing steps of splitmix64: a name, not a secret. */
+/* With the finishing steps of splitmix64: a name, not a secret. */
 static uint64_t hash(const char *s, uint64_t seed)
 {
-	uint64_t h = 0xcbf29ce484222325ULL ^ seed;
+	uint64_t h = cm_hash(CM_HASH_START ^ seed, s, strlen(s));
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
 	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
 	return h ^ (h >> 31);

@@ -26,6 +26,7 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/num.h"
 #include "runtime/store/store_internal.h"
 
@@ -316,7 +317,7 @@ static int claim_free(struct cm_store *store, const char *id, const struct cm_sl
 {
 	CM_AUTO_FREE uint8_t *blocked = cm_calloc(space->n_slots / 8 + 1, 1);
 	CM_AUTO_FD int etc_fd = -1;
-	uint32_t start = (uint32_t)(cm_store_hash(id) % space->n_slots);
+	uint32_t start = (uint32_t)(cm_hash_text(id) % space->n_slots);
 	int r;
 
 	if (!blocked)

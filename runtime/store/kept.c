@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/text.h"
 #include "runtime/store/store_internal.h"
@@ -31,7 +32,7 @@
 static void note_name(char buf[CM_STORE_NAME_SIZE], const char *root, const char *id)
 {
 	(void)snprintf(buf, CM_STORE_NAME_SIZE, "%s.%016llx", id,
-		       (unsigned long long)cm_store_hash(root));
+		       (unsigned long long)cm_hash_text(root));
 }
 
 /* Which directory is at <root>/<id>? 0, 1 when the root is there and it is not, or -errno. */

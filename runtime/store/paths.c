@@ -25,16 +25,6 @@ static int no_memory(struct cm_error *err)
 	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 }
 
-/* FNV-1a: a start for slots and a name for sockets; both check the whole id afterwards. */
-uint64_t cm_store_hash(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325ULL;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
-	return h;
-}
-
 static uint64_t random_u64(void)
 {
 	uint64_t v = 0;

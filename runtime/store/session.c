@@ -20,6 +20,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/store/store_internal.h"
 
@@ -56,7 +57,7 @@ void cm_store_session_close(struct cm_store_session *s)
 static char *socket_path(const struct cm_store *store, const struct cm_store_session *s)
 {
 	char *path = cm_asprintf("%s/" CM_STORE_SOCKETS "/%016llx", store->runtime,
-				 (unsigned long long)cm_store_hash(s->record.id));
+				 (unsigned long long)cm_hash_text(s->record.id));
 	const char *recorded = s->record.socket;
 
 	if (!path || !recorded || recorded[0] != '/' || strcmp(recorded, path) == 0 ||

@@ -26,6 +26,7 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/path.h"
 #include "runtime/store/store_internal.h"
 
@@ -60,16 +61,6 @@ static void boot_suffix(const struct cm_store *store, char buf[BOOT_DIGITS + 2])
 				      sizeof(boot));
 	(void)snprintf(buf, BOOT_DIGITS + 2, "%s%.*s", boot[0] != '\0' ? "." : "", BOOT_DIGITS,
 		       boot);
-}
-
-/* FNV-1a */
-static uint64_t hash(const struct cm_buf *key)
-{
-	uint64_t h = 0xcbf29ce484222325ULL;
-
-	for (size_t i = 0; i < key->len; i++)
-		h = (h ^ (unsigned char)key->data[i]) * 0x100000001b3ULL;
-	return h;
 }
 
 static int lock(int fd, int how)
@@ -301,7 +292,8 @@ int cm_store_skeleton_open(struct cm_store *store, const struct cm_buf *key, cm_
 	*ret = (struct cm_store_skeleton){ .lock_fd = -1 };
 	boot_suffix(store, boot);
 	for (int i = 0; i < TRIES; i++) {
-		(void)snprintf(name, sizeof(name), "%016llx-%u%s", (unsigned long long)hash(key),
+		(void)snprintf(name, sizeof(name), "%016llx-%u%s",
+			       (unsigned long long)cm_hash(CM_HASH_START, key->data, key->len),
 			       number, boot);
 		r = find(base_fd, name, key, &ret->lock_fd);
 		if (r == 0)

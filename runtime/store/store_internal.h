@@ -29,7 +29,6 @@
 /* an id, a dot, sixteen hex digits */
 #define CM_STORE_NAME_SIZE 160
 
-uint64_t cm_store_hash(const char *s);
 /* Sixteen hex digits that nobody can guess. */
 void cm_store_random_hex(char buf[17]);
 /* "a/b" */

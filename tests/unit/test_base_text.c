@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Escaping for terminals and shells, UTF-8, patterns, edit distance, and how times are shown. */
 #include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/text.h"
 #include "tests/helpers/utf8.h"
 #include "tests/unit/test_base.h"
@@ -372,6 +373,19 @@ static void test_rfc3339(void **state)
 	assert_true(cm_clock_real_ms() > INT64_C(1700000000000));
 }
 
+/* Of the algorithm's authors: names on disk are made of these. */
+static void test_hash(void **state)
+{
+	(void)state;
+	assert_true(cm_hash_text("") == CM_HASH_START);
+	assert_true(cm_hash_text("a") == 0xaf63dc4c8601ec8cULL);
+	assert_true(cm_hash_text("foobar") == 0x85944171f73967e8ULL);
+	assert_true(cm_hash(cm_hash_text("foo"), "bar", 3) == cm_hash_text("foobar"));
+	/* a byte is no negative number, and a NUL is one, too */
+	assert_true(cm_hash_text("\xff") == 0xaf64724c8602eb6eULL);
+	assert_true(cm_hash(CM_HASH_START, "", 1) == 0xaf63bd4c8601b7dfULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_shell_quote),
 		cmocka_unit_test(test_shell_quote_by_shell),
 		cmocka_unit_test(test_rfc3339),
+		cmocka_unit_test(test_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

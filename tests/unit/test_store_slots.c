@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "runtime/base/hash.h"
 #include "tests/unit/test_store_env.h"
 
 #define CLAIMERS 10
@@ -27,7 +28,7 @@ static void test_claim_and_release(void **state)
 	struct cm_store other;
 
 	assert_true(slot < space.n_slots);
-	assert_int_equal(slot, cm_store_hash("a") % space.n_slots);
+	assert_int_equal(slot, cm_hash_text("a") % space.n_slots);
 	assert_int_equal(env_slots(e), 1);
 	/* another store cannot free what is held, nor under another id */
 	env_open(e, &other);
@@ -112,7 +113,7 @@ static void test_dead_claimers(void **state)
 
 	test_claimers_at_once(state);
 	kill_children();
-	assert_int_equal(claim(&e->store, "same"), cm_store_hash("same") % space.n_slots);
+	assert_int_equal(claim(&e->store, "same"), cm_hash_text("same") % space.n_slots);
 	assert_int_equal(env_slots(e), CLAIMERS);
 	assert_int_equal(cm_store_collect_slots(&e->store, NULL), CM_OK);
 	assert_int_equal(env_slots(e), 1);
