@@ -58,13 +58,13 @@ static bool read_numbers(const char *text, unsigned long v[], size_t n)
 }
 
 /* Root of a small user namespace (a rootless container) has no ids to give to sessions. */
-static bool has_slot_ids(void)
+static bool has_slots(const char *map)
 {
 	const unsigned long end = CM_ID_SLOT_BASE + (unsigned long)CM_ID_SLOTS * CM_ID_SLOT_SIZE;
 	char text[4096];
 	char *save = NULL;
 
-	if (cm_read_file_at(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
+	if (cm_read_file_at(AT_FDCWD, map, text, sizeof(text)) < 0)
 		return false;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		/* first id inside, first id outside, count */
@@ -175,7 +175,10 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 	host.subids = (struct cm_host_subids){ 0 };
 	host.uid = geteuid();
 	host.gid = getegid();
-	host.is_root = host.uid == 0 && has_root_capabilities() && has_slot_ids();
+	/* users and groups are mapped one by one, and a session's slot is of both */
+	host.has_slot_ids =
+		host.uid == 0 && has_slots("/proc/self/uid_map") && has_slots("/proc/self/gid_map");
+	host.is_root = host.has_slot_ids && has_root_capabilities();
 	/* first: whoever makes a mount namespace meanwhile holds up who reads the mounts */
 	cm_host_cgroup_read(host.is_root, &ret->cgroup);
 	r = read_groups(&host, err);

@@ -42,8 +42,10 @@ struct cm_host_subids {
 struct cm_host {
 	uid_t uid;
 	gid_t gid;
-	/* effective uid 0 with CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID */
+	/* effective uid 0 with CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, and with the next */
 	bool is_root;
+	/* asked for effective uid 0 alone: this user namespace has the ids of all slots */
+	bool has_slot_ids;
 	gid_t *groups;
 	size_t n_groups;
 	char *user_name;

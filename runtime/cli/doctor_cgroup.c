@@ -215,7 +215,7 @@ static unsigned int find_gifts(const struct cm_doctor_facts *facts)
 	if (results[CM_DOCTOR_PROC] == EPERM ||
 	    (results[CM_DOCTOR_PROC] == CM_DOCTOR_NOT_TRIED && facts->is_proc_covered))
 		give |= GIVE_PROC;
-	if (host->uid == 0 && !host->is_root && facts->has_all_ids)
+	if (host->uid == 0 && !host->is_root && host->has_slot_ids)
 		give |= GIVE_ADMIN;
 	if (host->uid == 0 && facts->has_all_ids && host->cgroup.kind == CM_CGROUP_NONE)
 		give |= GIVE_CGROUP;

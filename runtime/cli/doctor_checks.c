@@ -57,7 +57,7 @@ static void check_identity(const struct cm_doctor_facts *facts, struct cm_doctor
 	if (host->is_root) {
 		cm_doctor_add(report, "identity", CM_DOCTOR_OK,
 			      "root: each session has %u ids of its own", CM_ID_SLOT_SIZE);
-	} else if (host->uid == 0 && !facts->has_all_ids) {
+	} else if (host->uid == 0 && !host->has_slot_ids) {
 		cm_doctor_add(report, "identity", CM_DOCTOR_FAIL,
 			      "root of a user namespace that has no ids to give to sessions");
 		cm_doctor_fix(report, 85, "run casemate as an ordinary user%s",

@@ -64,6 +64,7 @@ static int set_up(void **state)
 	facts.apparmor_restrict = -1;
 	facts.userns_clone = -1;
 	facts.has_all_ids = facts.has_own_id = true;
+	host.has_slot_ids = true;
 	facts.has_systemd = facts.has_newuidmap = facts.has_newgidmap = true;
 	facts.next_subid = 165536;
 	set_dir(CM_DOCTOR_DIR_STATE, "/home/user/.local/state/casemate");
@@ -241,7 +242,7 @@ static void test_identity(void **state)
 	expect("identity",
 	       "fail  identity           root without CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID\n"
 	       "      fix: run casemate as an ordinary user, or give it these capabilities\n");
-	facts.has_all_ids = false;
+	host.has_slot_ids = false;
 	expect("identity",
 	       "fail  identity           root of a user namespace that has no ids to give to "
 	       "sessions\n"
@@ -615,14 +616,14 @@ static void test_podman_as_root(void **state)
 			       "unmask=ALL --cap-add SYS_ADMIN --cgroupns=host -v "
 			       "/sys/fs/cgroup:/sys/fs/cgroup:rw ...\n"));
 	/* rootless: neither capability nor group would help */
-	facts.has_all_ids = false;
+	facts.has_all_ids = host.has_slot_ids = false;
 	examine();
 	assert_non_null(strstr(lines_of("container"), "unmask=ALL ...\n"));
 	assert_null(strstr(lines_of("container"), "SYS_ADMIN"));
 	assert_non_null(strstr(lines_of("identity"), "of the container: --user 1000:1000\n"));
 	/* only limits are missing: jails can be made */
 	become_root();
-	facts.has_all_ids = true;
+	facts.has_all_ids = host.has_slot_ids = true;
 	for (size_t i = 0; i < CM_DOCTOR_SECCOMP; i++)
 		facts.probe.step[i] = 0;
 	examine();

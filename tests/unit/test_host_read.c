@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who the caller is, and every reader of facts without memory. */
+#include <sched.h>
+#include <sys/wait.h>
+
 #include "runtime/base/alloc.h"
 #include "tests/unit/host_ground.h"
 
@@ -56,6 +59,78 @@ static void test_host(void **state)
 	cm_strv_clear(&env);
 }
 
+/* In a user namespace of its own, once its parent has written the maps. */
+static _Noreturn void be_root_again(int told_fd, int wait_fd)
+{
+	static struct cm_host host;
+	struct cm_strv none = { 0 };
+	char byte = 0;
+
+	if (unshare(CLONE_NEWUSER) < 0 || write(told_fd, &byte, 1) != 1 ||
+	    read(wait_fd, &byte, 1) != 1 || cm_host_read(&none, &host, NULL) != CM_OK)
+		_exit(2);
+	_exit(host.is_root);
+}
+
+static void write_map(pid_t pid, const char *name, bool has_slots)
+{
+	char path[64];
+	char text[128] = "0 0 1\n";
+
+	if (has_slots)
+		(void)snprintf(text, sizeof(text), "0 0 1\n%u %u %u\n", CM_ID_SLOT_BASE,
+			       CM_ID_SLOT_BASE, CM_ID_SLOTS * CM_ID_SLOT_SIZE);
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	assert_int_equal(cm_write_file_at(AT_FDCWD, path, text), 0);
+}
+
+static bool is_root_with(bool has_uids, bool has_gids)
+{
+	int told[2];
+	int go[2];
+	int status;
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		be_root_again(told[1], go[0]);
+	(void)close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	write_map(pid, "uid_map", has_uids);
+	write_map(pid, "gid_map", has_gids);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	(void)close(told[0]);
+	(void)close(go[0]);
+	(void)close(go[1]);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 1;
+}
+
+/* A session's ids are users' and groups'. */
+static void test_both_maps(void **state)
+{
+	static struct cm_host host;
+	struct cm_strv none = { 0 };
+	bool is_root;
+
+	(void)state;
+	assert_int_equal(cm_host_read(&none, &host, NULL), CM_OK);
+	is_root = host.is_root;
+	cm_host_clear(&host);
+	if (!is_root) {
+		print_message("SKIP ROOT: there are no ids to give away\n");
+		skip();
+	}
+	assert_true(is_root_with(true, true));
+	assert_false(is_root_with(true, false));
+	assert_false(is_root_with(false, true));
+}
+
 /* Every allocation fails once in each reader: an error and nothing written. */
 static int read_everything(void)
 {
@@ -104,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_GROUND(test_identity),
 		ON_GROUND(test_host),
+		ON_GROUND(test_both_maps),
 		ON_GROUND(test_no_memory),
 	};
 
