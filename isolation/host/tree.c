@@ -151,6 +151,21 @@ static int compare_nodes(const void *a, const void *b)
 	return strcmp(((const struct cm_node *)a)->path, ((const struct cm_node *)b)->path);
 }
 
+/* 1, and *ret is to be closed; 0: nothing can be listed there; CM_E_NOMEM. */
+static int list(const struct cm_tree_reader *reader, const char *name, DIR **ret)
+{
+	CM_AUTO_FD int fd =
+		openat(reader->root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return 0;
+	*ret = fdopendir(fd);
+	if (!*ret)
+		return CM_E_NOMEM;
+	(void)cm_fd_take(&fd);
+	return 1;
+}
+
 /* One listing instead of a look-up a row: most rows are absent on most hosts. */
 static int read_etc(struct cm_tree_reader *reader, const char *root)
 {
@@ -158,17 +173,10 @@ static int read_etc(struct cm_tree_reader *reader, const char *root)
 	char name[NAME_MAX + 8];
 	struct dirent *entry;
 	DIR *dir;
-	int r = 0;
-	int fd;
+	int r = list(reader, "etc", &dir);
 
-	fd = openat(reader->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return CM_OK;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return CM_E_NOMEM;
-	}
+	if (r <= 0)
+		return r;
 	while (r >= 0 && (entry = readdir(dir))) {
 		if (!etc_wants(entry->d_name))
 			continue;
@@ -202,17 +210,10 @@ static int read_rootfs_tops(struct cm_tree_reader *reader)
 	struct cm_nodes *top = &reader->facts->top;
 	struct dirent *entry;
 	DIR *dir;
-	int r = 0;
-	int fd;
+	int r = list(reader, ".", &dir);
 
-	fd = openat(reader->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return CM_OK;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return CM_E_NOMEM;
-	}
+	if (r <= 0)
+		return r;
 	while (r >= 0 && top->n < MAX_ROOTFS_ENTRIES && (entry = readdir(dir))) {
 		if (is_from_rootfs(entry->d_name))
 			r = add(reader, top, reader->facts->root, entry->d_name);

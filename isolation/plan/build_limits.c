@@ -205,7 +205,6 @@ static void set_group(struct cm_build *build)
 	const struct cm_host_cgroup *cg = &build->req->host->cgroup;
 	struct cm_plan_header *h = &build->b->header;
 	struct cm_plan_summary *s = build->summary;
-	const uint32_t needed = CM_CG_MEMORY | CM_CG_PIDS;
 
 	s->base_level = CM_LEVEL_NO_CGROUP;
 	if (cg->kind == CM_CGROUP_NONE)
@@ -215,7 +214,7 @@ static void set_group(struct cm_build *build)
 	h->cgroup_controllers |= cg->controllers & CM_CG_FREEZER;
 	s->cgroup_controllers = h->cgroup_controllers;
 	set_base(build);
-	if ((cg->controllers & needed) == needed)
+	if ((cg->controllers & CM_CG_FULL) == CM_CG_FULL)
 		s->base_level = CM_LEVEL_FULL;
 }
 

@@ -141,6 +141,8 @@ enum cm_plan_cgroup {
 #define CM_CG_N 5
 /* controllers in v2, too, where each group can be frozen and killed without one */
 #define CM_CG_LIMITING (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU | CM_CG_CPUSET)
+/* without one of them a session's level is no-cgroup */
+#define CM_CG_FULL (CM_CG_MEMORY | CM_CG_PIDS)
 /* in bit order */
 extern const char *const cm_cgroup_names[CM_CG_N];
 /* The bits of those that stand in text, a list of names as v2's files have it. */

@@ -8,9 +8,6 @@
 #include "runtime/base/text.h"
 #include "runtime/cli/doctor.h"
 
-/* Without these two the level is no-cgroup. */
-#define LEVEL_CONTROLLERS (CM_CG_MEMORY | CM_CG_PIDS)
-
 static const struct {
 	const char *option;
 	uint32_t bit;
@@ -86,7 +83,7 @@ static void missing_fix(const struct cm_doctor_facts *facts, uint32_t missing,
 			struct cm_doctor_report *report)
 {
 	const struct cm_host *host = facts->host;
-	unsigned int rank = (missing & LEVEL_CONTROLLERS) != 0 ? 50 : 40;
+	unsigned int rank = (missing & CM_CG_FULL) != 0 ? 50 : 40;
 
 	if (is_users_manager(facts))
 		delegate_fix(facts, rank, report);
@@ -128,7 +125,7 @@ static void check_none(const struct cm_doctor_facts *facts, struct cm_doctor_rep
 void cm_doctor_check_cgroup(const struct cm_doctor_facts *facts, struct cm_doctor_report *report)
 {
 	const struct cm_host_cgroup *cg = &facts->host->cgroup;
-	const uint32_t all = LEVEL_CONTROLLERS | CM_CG_CPU | CM_CG_CPUSET;
+	const uint32_t all = CM_CG_LIMITING;
 	uint32_t missing = all & ~cg->controllers;
 	CM_AUTO_BUF struct cm_buf text = { 0 };
 

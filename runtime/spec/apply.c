@@ -54,6 +54,18 @@ int cm_apply_check_text(const struct cm_apply *a, const char *text, struct cm_er
 	return CM_OK;
 }
 
+int cm_apply_check_name(const struct cm_apply *a, const char *text, struct cm_error *err)
+{
+	int r = cm_apply_check_text(a, text, err);
+
+	if (r != CM_OK || text[0] != '-')
+		return r;
+	cm_error_set(err, CM_E_INVALID, 0, "%s must not begin with a dash, as '%.100s' does",
+		     a->setting->what, text);
+	cm_error_hint(err, "an option that came without its value takes the next word for it");
+	return CM_E_INVALID;
+}
+
 static int apply_bool(struct cm_apply *a, struct cm_error *err)
 {
 	bool *field = cm_key_field(a->info, a->spec);
@@ -245,23 +257,12 @@ static int apply_word(struct cm_apply *a, struct cm_error *err)
 	return refuse_word(a, err);
 }
 
-/* A leading dash could be read as an option by a program that gets the name later. */
 static int apply_name(struct cm_apply *a, struct cm_error *err)
 {
 	const char *value = a->setting->value;
-	int r = cm_apply_check_text(a, value, err);
+	int r = cm_apply_check_name(a, value, err);
 
-	if (r != CM_OK)
-		return r;
-	if (value[0] == '-') {
-		cm_error_set(err, CM_E_INVALID, 0,
-			     "%s must not begin with a dash, as '%.100s' does", a->setting->what,
-			     value);
-		cm_error_hint(err,
-			      "an option that came without its value takes the next word for it");
-		return CM_E_INVALID;
-	}
-	return cm_apply_store(a, cm_strdup(value), err);
+	return r == CM_OK ? cm_apply_store(a, cm_strdup(value), err) : r;
 }
 
 static int apply_session(struct cm_apply *a, struct cm_error *err)

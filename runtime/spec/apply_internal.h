@@ -37,6 +37,8 @@ int cm_apply_store(struct cm_apply *a, char *own_text, struct cm_error *err);
 void cm_apply_forget(struct cm_apply *a, enum cm_key key);
 /* Length within the key's bounds, no control characters. */
 int cm_apply_check_text(const struct cm_apply *a, const char *text, struct cm_error *err);
+/* And no dash first: a program that gets the name later could take it for an option. */
+int cm_apply_check_name(const struct cm_apply *a, const char *text, struct cm_error *err);
 int cm_apply_no_memory(struct cm_error *err);
 
 #endif

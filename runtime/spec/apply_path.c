@@ -175,18 +175,10 @@ int cm_apply_repo(struct cm_apply *a, struct cm_error *err)
 {
 	const char *value = a->setting->value;
 	char *repo = NULL;
-	int r = cm_apply_check_text(a, value, err);
+	int r = cm_apply_check_name(a, value, err);
 
 	if (r != CM_OK)
 		return r;
-	if (value[0] == '-') {
-		cm_error_set(err, CM_E_INVALID, 0,
-			     "%s must not begin with a dash, as '%.100s' does", a->setting->what,
-			     value);
-		cm_error_hint(err,
-			      "an option that came without its value takes the next word for it");
-		return CM_E_INVALID;
-	}
 	if (has_password(value)) {
 		r = cm_error_set(err, CM_E_INVALID, 0, "%s must not have a password in its URL",
 				 a->setting->what);
