@@ -277,9 +277,10 @@ static const struct {
 } requests[] = {
 	{ CM_REC_HELLO, CM_KS_UP, true, true, 256, op_hello },
 	{ CM_REC_INFO, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_info },
-	{ CM_REC_STOP, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_stop },
-	/* before the jail is up only from the starter (nobody else is listened to): init reads it
-	 * when it gets there */
+	/* before the jail is up only from the starter (nobody else is listened to): it has enough of
+	 * waiting for it */
+	{ CM_REC_STOP, CM_KS_STARTING | CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_stop },
+	/* the same: init reads it when it gets there */
 	{ CM_REC_EXEC, CM_KS_STARTING | CM_KS_UP, false, false, CM_PROTO_BLOB_MAX, op_exec },
 	{ CM_REC_SIGNAL, CM_KS_UP | CM_KS_STOPPING, false, false, 0, op_forward },
 	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_forward },

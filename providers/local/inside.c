@@ -6,8 +6,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -15,6 +18,8 @@
 
 #define UP_WAIT_MS 20000
 #define KILL_WAIT_MS 5000
+#define GIVE_UP_MS 2000
+#define POLL_NS 5000000L
 #define PLAN_MAX (16UL * 1024 * 1024)
 
 enum slot {
@@ -200,25 +205,59 @@ int cm_local_inside(struct cm_local *l, struct cm_local_program *program, struct
 	return r;
 }
 
-/* As cm_jail_wait_up, but that the caller may have enough of it. */
-static int wait_up(struct cm_local *l, struct cm_error *err)
+static bool has_child_ended(pid_t pid, int64_t deadline_ms)
 {
-	int64_t deadline = cm_clock_mono_ms() + UP_WAIT_MS;
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	siginfo_t info;
+
+	for (;;) {
+		info.si_pid = 0;
+		/* left for who waits for it as a child */
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		    info.si_pid != 0)
+			return true;
+		if (cm_clock_mono_ms() >= deadline_ms)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+/*
+ * Of a jail that is not wanted any more before it stands. Its keeper may be what hangs (a mount whose
+ * server is dead), and then it hears of nothing: so long as it is our child it can be killed, which
+ * nobody else is likely to do.
+ */
+static void end_keeper(struct cm_jail *jail)
+{
+	/* one that lasts would go on without us */
+	if (!jail->is_temporary)
+		(void)cm_jail_stop(jail, cm_clock_mono_ms() + GIVE_UP_MS, NULL);
+	cm_fd_close(&jail->sock);
+	if (jail->spawned > 0 && !has_child_ended(jail->spawned, cm_clock_mono_ms() + GIVE_UP_MS))
+		(void)kill(jail->spawned, SIGKILL);
+}
+
+int cm_local_wait_up(struct cm_local *l, int64_t deadline_ms, struct cm_error *err)
+{
 	struct pollfd p[2] = { { .fd = l->jail.sock, .events = POLLIN },
 			       { .fd = cancel_fd(l), .events = POLLIN } };
-	int64_t left;
+	int n;
 
-	while ((left = deadline - cm_clock_mono_ms()) > 0) {
-		int n = poll(p, 2, (int)left);
+	do {
+		int64_t left = deadline_ms == INT64_MAX ? -1 : deadline_ms - cm_clock_mono_ms();
 
-		if (n > 0 && p[1].revents != 0)
-			return given_up(err);
-		if (n > 0)
-			break;
-		if (n < 0 && errno != EINTR)
-			return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
+		if (deadline_ms != INT64_MAX && left < 0)
+			left = 0;
+		n = poll(p, 2, left < INT_MAX ? (int)left : INT_MAX);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
+	/* what stands already is not given up: who uses it looks at the same descriptor */
+	if (n > 0 && p[0].revents == 0) {
+		end_keeper(&l->jail);
+		return given_up(err);
 	}
-	return cm_jail_wait_up(&l->jail, deadline, err);
+	return cm_jail_wait_up(&l->jail, deadline_ms, err);
 }
 
 int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const char *dir,
@@ -244,7 +283,7 @@ int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const cha
 		r = cm_jail_spawn(&l->jail, &start, err);
 	if (r == CM_OK)
 		r = cm_jail_plan(&l->jail, plan.data, plan.len, err);
-	return r == CM_OK ? wait_up(l, err) : r;
+	return r == CM_OK ? cm_local_wait_up(l, cm_clock_mono_ms() + UP_WAIT_MS, err) : r;
 }
 
 void cm_local_task_close(struct cm_local *l)

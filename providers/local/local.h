@@ -28,9 +28,8 @@ struct cm_local_events {
 	/* a phase of the start has ended: "checkout", "setup 1/2", "jail" */
 	void (*phase)(void *data, const char *name, uint64_t duration_us);
 	void *data;
-	/* readable, and left so, once the caller wants what takes long (a checkout, or waiting for
-	 * another's) to be given up;
-	 * 0: never */
+	/* readable, and left so, once the caller wants what takes long (a checkout, waiting for
+	 * another's, a jail that does not come up) to be given up; 0: never */
 	int cancel_fd;
 };
 
@@ -78,6 +77,11 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err);
  * answer on the jail's socket says whether it stands.
  */
 int cm_local_start(struct cm_local *l, struct cm_error *err);
+/*
+ * Until the jail stands: cm_jail_wait_up, but that the caller may have enough of it (cancel_fd).
+ * CM_E_CANCELLED: then the jail is not going to be, and its keeper was killed if it did not end.
+ */
+int cm_local_wait_up(struct cm_local *l, int64_t deadline_ms, struct cm_error *err);
 /* After the jail stands: the session's record says so. */
 int cm_local_started(struct cm_local *l, struct cm_error *err);
 /* When setup has run: let the session's lock go, so that others may use it from now on. */

@@ -263,7 +263,11 @@ static int wait_up(struct run *run, struct cm_error *err)
 
 	if (run->local.is_running)
 		return CM_OK;
-	r = cm_jail_wait_up(&run->local.jail, INT64_MAX, err);
+	r = cm_local_wait_up(&run->local, INT64_MAX, err);
+	if (r == CM_E_CANCELLED) {
+		(void)cm_error_set(err, r, 0, "stopped while the jail was made");
+		cm_error_hint(err, "nothing runs: the next run makes it anew");
+	}
 	if (r == CM_OK)
 		r = cm_local_started(&run->local, err);
 	if (r == CM_OK)
@@ -418,8 +422,7 @@ static int prepare(struct run *run, struct cm_error *err)
 
 	if (r == CM_OK)
 		r = cm_relay_block_signals(err);
-	/* only what has a repository can have a checkout to wait for */
-	if (r == CM_OK && (run->spec->repo || run->spec->session_id))
+	if (r == CM_OK)
 		r = cm_relay_watch_end(&run->end_fd, err);
 	events.cancel_fd = run->end_fd;
 	if (r == CM_OK)

@@ -45,6 +45,67 @@ for sig in INT TERM HUP QUIT; do
 done
 finish
 
+begin 'a signal while the jail is made'
+# a keeper that hangs, in its own hand or (as long as the test wants) before it makes anything
+helpers=$work/helpers/bin
+mkdir -p "$helpers"
+cp "$top/bin/"* "$helpers"
+mv "$helpers/casemate-keeper" "$helpers/keeper"
+was=$casemate
+casemate=$helpers/casemate
+keeper() { # TEXT
+	printf '#!/bin/sh\necho $$ >%s\n%s\n' "$work/pid" "$1" >"$helpers/casemate-keeper"
+	chmod 755 "$helpers/casemate-keeper"
+}
+: >"$work/pid"
+give "$work/pid"
+start_files
+for sig in INT TERM HUP QUIT; do
+	keeper 'exec sleep 1000'
+	: >"$work/pid"
+	start run -- true
+	until_true 10 test -s "$work/pid"
+	sleep 0.1
+	kill -s $sig "$bg"
+	wait_bg
+	is "$rc $(out)" "$((128 + $(number $sig))) " "$sig: the status is 128+n"
+	[ "$elapsed_ms" -lt 6000 ]
+	ok "$sig: within seconds (${elapsed_ms} ms)"
+	like "$(err)" 'casemate: stopped while the jail was made
+hint: *' "$sig: which is said"
+	! kill -0 "$(cat "$work/pid")" 2>/dev/null
+	ok "$sig: the keeper is gone"
+done
+for args in '--session s' '--session s --keep' '--keep'; do
+	keeper 'exec sleep 1000'
+	: >"$work/pid"
+	# shellcheck disable=SC2086
+	start run $args -- true
+	until_true 10 test -s "$work/pid"
+	sleep 0.1
+	kill -TERM "$bg"
+	wait_bg
+	! kill -0 "$(cat "$work/pid")" 2>/dev/null
+	is "$? $rc $(cm ls | grep -cE '^(s|run-.*) ')" '0 143 0' "run $args: nothing is left"
+done
+# init hangs, and the keeper, which is nobody's child any more, hears of it over its socket
+if need TOOLS strace 'a lasting one whose init hangs' &&
+	"${as[@]}" strace -f -o /dev/null true 2>/dev/null; then
+	keeper "exec strace -f -qq -o $work/trace -e trace=pivot_root -e inject=pivot_root:signal=STOP \
+		-- $helpers/keeper \"\$@\""
+	: >"$work/trace"
+	give "$work/trace"
+	start run --session s -- true
+	until_true 10 grep -q pivot_root "$work/trace"
+	kill -INT "$bg"
+	wait_bg
+	is "$rc $(cm ls | grep -c '^s ')" '130 0' 'a lasting one whose init hangs: nothing is left'
+	[ "$elapsed_ms" -lt 4000 ]
+	ok "and that at once ($elapsed_ms ms)"
+fi
+casemate=$was
+finish
+
 begin 'a command that handles it'
 start run -- sh -c 'trap "echo caught; exit 42" TERM; echo ready; while :; do sleep 0.05; done'
 until_true 10 started
