@@ -1,87 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that exists keeps what it was made with; an option that contradicts it is refused. */
-#include <stddef.h>
-#include <stdio.h>
+/*
+ * A session that exists keeps what it was made with, and an option that contradicts that is refused.
+ * What configuration files say is for sessions yet to be made: it contradicts nothing.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "providers/local/local_internal.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/json.h"
-#include "runtime/base/json_write.h"
-#include "runtime/base/path.h"
+#include "runtime/base/text.h"
+#include "runtime/spec/format.h"
 
-/* The limits that a session keeps; a command's own (output, timeout) are each run's. */
-static const struct {
-	const char *key;
-	const char *option;
-	size_t offset;
-} kept[] = {
-	{ "memory", "--memory", offsetof(struct cm_limits, memory) },
-	{ "swap", "--swap", offsetof(struct cm_limits, swap) },
-	{ "cpuMilli", "--cpus", offsetof(struct cm_limits, cpus) },
-	{ "pids", "--pids-limit", offsetof(struct cm_limits, pids) },
-	{ "openFiles", "--open-files", offsetof(struct cm_limits, open_files) },
+typedef bool agrees_fn(const struct cm_key_info *info, const struct cm_spec *asked,
+		       const struct cm_spec *has);
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool is_same_text(const struct cm_key_info *info, const struct cm_spec *asked,
+			 const struct cm_spec *has)
+{
+	char *const *a = cm_key_field_const(info, asked);
+	char *const *b = cm_key_field_const(info, has);
+
+	return is_same(*a, *b);
+}
+
+static bool is_same_word(const struct cm_key_info *info, const struct cm_spec *asked,
+			 const struct cm_spec *has)
+{
+	return *(const unsigned int *)cm_key_field_const(info, asked) ==
+	       *(const unsigned int *)cm_key_field_const(info, has);
+}
+
+/* What is asked for without a '?' is not had from a session that may go on without it. */
+static bool is_same_limit(const struct cm_key_info *info, const struct cm_spec *asked,
+			  const struct cm_spec *has)
+{
+	const struct cm_limit *a = cm_key_field_const(info, asked);
+	const struct cm_limit *b = cm_key_field_const(info, has);
+
+	return b->is_set && a->value == b->value && (a->is_optional || !b->is_optional);
+}
+
+static bool is_same_cpuset(const struct cm_key_info *info, const struct cm_spec *asked,
+			   const struct cm_spec *has)
+{
+	return is_same_text(info, asked, has) &&
+	       (asked->limits.is_cpuset_optional || !has->limits.is_cpuset_optional);
+}
+
+static bool is_same_place(const struct cm_spec *asked, const struct cm_spec *has)
+{
+	return asked->workspace_kind == has->workspace_kind &&
+	       is_same(asked->workspace, has->workspace);
+}
+
+static bool is_same_workspace(const struct cm_key_info *info, const struct cm_spec *asked,
+			      const struct cm_spec *has)
+{
+	(void)info;
+	return is_same_place(asked, has) &&
+	       (asked->workspace_kind != CM_WORKSPACE_DIR ||
+		asked->is_workspace_read_only == has->is_workspace_read_only);
+}
+
+static bool is_same_repo(const struct cm_key_info *info, const struct cm_spec *asked,
+			 const struct cm_spec *has)
+{
+	return asked->workspace_kind == has->workspace_kind && is_same_text(info, asked, has);
+}
+
+static bool is_same_switch(const struct cm_key_info *info, const struct cm_spec *asked,
+			   const struct cm_spec *has)
+{
+	return *(const bool *)cm_key_field_const(info, asked) ==
+	       *(const bool *)cm_key_field_const(info, has);
+}
+
+/* Every other key is each run's own, or about something else (which session, what to read). */
+static agrees_fn *const agrees[CM_KEY_COUNT] = {
+	[CM_KEY_WORKSPACE] = is_same_workspace, [CM_KEY_READ_ONLY] = is_same_switch,
+	[CM_KEY_REPO] = is_same_repo,		[CM_KEY_REF] = is_same_text,
+	[CM_KEY_MEMORY] = is_same_limit,	[CM_KEY_SWAP] = is_same_limit,
+	[CM_KEY_CPUS] = is_same_limit,		[CM_KEY_CPUSET] = is_same_cpuset,
+	[CM_KEY_PIDS_LIMIT] = is_same_limit,	[CM_KEY_OPEN_FILES] = is_same_limit,
+	[CM_KEY_NETWORK] = is_same_word,	[CM_KEY_ROOTFS] = is_same_text,
+	[CM_KEY_USER] = is_same_word,		[CM_KEY_GIT] = is_same_word,
 };
 
-static struct cm_limit *limit_at(struct cm_limits *limits, size_t i)
+static const char *workspace_of(const struct cm_spec *has)
 {
-	return (struct cm_limit *)((char *)limits + kept[i].offset);
-}
-
-char *cm_local_settings(const struct cm_spec *spec)
-{
-	CM_AUTO_BUF struct cm_buf out = { 0 };
-	struct cm_json_writer w;
-	struct cm_limits limits = spec->limits;
-
-	cm_buf_init(&out, 65536);
-	cm_jw_init(&w, &out, false);
-	cm_jw_object(&w);
-	for (size_t i = 0; i < CM_ARRAY_SIZE(kept); i++) {
-		const struct cm_limit *limit = limit_at(&limits, i);
-
-		if (!limit->is_set)
-			continue;
-		cm_jw_key(&w, kept[i].key);
-		cm_jw_object(&w);
-		if (limit->value == CM_UNLIMITED)
-			cm_jw_kbool(&w, "unlimited", true);
-		else
-			cm_jw_kuint(&w, "max", limit->value);
-		cm_jw_kbool(&w, "optional", limit->is_optional);
-		cm_jw_end_object(&w);
-	}
-	if (spec->limits.cpuset) {
-		cm_jw_kstring(&w, "cpuset", spec->limits.cpuset);
-		cm_jw_kbool(&w, "cpusetOptional", spec->limits.is_cpuset_optional);
-	}
-	cm_jw_end_object(&w);
-	return cm_buf_take(&out);
-}
-
-static int contradiction(const struct cm_local *l, struct cm_error *err, const char *option,
-			 const char *has)
-{
-	cm_error_set(err, CM_E_EXISTS, 0, "session '%s' was made with another %s: '%s'",
-		     l->session.record.id, option, has ? has : "none");
-	cm_error_hint(err, "leave %s out, or 'casemate rm %s' and make it anew", option,
-		      l->session.record.id);
-	return CM_E_EXISTS;
-}
-
-static bool differs(const char *asked, const char *has)
-{
-	return asked && (!has || strcmp(asked, has) != 0);
-}
-
-static const char *workspace_of(const struct cm_session_record *record)
-{
-	switch (record->workspace_kind) {
+	switch (has->workspace_kind) {
 	case CM_WORKSPACE_DIR:
-		return record->workspace;
+		return has->workspace;
 	case CM_WORKSPACE_REPO:
-		return record->repo;
+		return has->repo;
 	case CM_WORKSPACE_NONE:
 		return "none";
 	case CM_WORKSPACE_DEFAULT:
@@ -90,100 +106,72 @@ static const char *workspace_of(const struct cm_session_record *record)
 	return "the session directory";
 }
 
-static int check_workspace(const struct cm_local *l, struct cm_error *err)
+static void describe(const struct cm_key_info *info, const struct cm_spec *asked,
+		     const struct cm_spec *has, struct cm_buf *out)
 {
-	const struct cm_spec *spec = &l->spec;
+	size_t n = cm_key_count_values(info, has);
+
+	if (info->key == CM_KEY_WORKSPACE && is_same_place(asked, has)) {
+		cm_buf_puts(out, has->is_workspace_read_only ? "read-only" : "writable");
+		return;
+	}
+	if (info->key == CM_KEY_WORKSPACE || info->key == CM_KEY_REPO) {
+		cm_buf_puts(out, workspace_of(has));
+		return;
+	}
+	if (cm_key_is_limit(info) &&
+	    !((const struct cm_limit *)cm_key_field_const(info, has))->is_set)
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		cm_buf_puts(out, i > 0 ? ", " : "");
+		cm_key_format(info, has, i, out);
+	}
+	if (n == 0)
+		cm_buf_puts(out, "none");
+}
+
+static int contradiction(const struct cm_local *l, const struct cm_key_info *info,
+			 const struct cm_spec *has, struct cm_error *err)
+{
+	const char *id = l->session.record.id;
+	CM_AUTO_BUF struct cm_buf value = { 0 };
+
+	cm_buf_init(&value, 65536);
+	describe(info, &l->spec, has, &value);
+	cm_error_set(err, CM_E_EXISTS, 0, "session '%s' was made with another --%s: '%s'", id,
+		     info->name, value.data ? value.data : "");
+	cm_error_hint(err, "leave --%s out, or 'casemate rm %s' and make it anew", info->name, id);
+	return CM_E_EXISTS;
+}
+
+static int check_asked(const struct cm_local *l, const struct cm_spec *has, struct cm_error *err)
+{
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
+
+		if (agrees[key] && cm_key_is_asked((enum cm_key)key, &l->spec) &&
+		    !agrees[key](info, &l->spec, has))
+			return contradiction(l, info, has, err);
+	}
+	return CM_OK;
+}
+
+/* A start finds out what it reaches; a jail that runs has what it has. */
+static int check_level(const struct cm_local *l, struct cm_error *err)
+{
 	const struct cm_session_record *record = &l->session.record;
+	const char *full = cm_level_name(CM_LEVEL_FULL);
 
-	if (spec->workspace_kind == CM_WORKSPACE_DEFAULT)
+	if (!l->is_running || l->spec.min_level != CM_LEVEL_FULL ||
+	    (record->level && cm_text_has_prefix(record->level, full) &&
+	     record->network != CM_NETWORK_HOST))
 		return CM_OK;
-	if (spec->workspace_kind == CM_WORKSPACE_REPO) {
-		if (record->workspace_kind != CM_WORKSPACE_REPO ||
-		    differs(spec->repo, record->repo))
-			return contradiction(l, err, "--repo", workspace_of(record));
-		if (differs(spec->ref, record->ref))
-			return contradiction(l, err, "--ref", record->ref);
-		return CM_OK;
-	}
-	if (spec->workspace_kind != record->workspace_kind ||
-	    differs(spec->workspace, record->workspace))
-		return contradiction(l, err, "--workspace", workspace_of(record));
-	if (spec->is_workspace_read_only != record->is_workspace_read_only)
-		return contradiction(l, err, "--workspace",
-				     record->is_workspace_read_only ? "read-only" : "writable");
-	return CM_OK;
-}
-
-/* The built-in default of each of these is what "not asked for" looks like. */
-static int check_modes(const struct cm_local *l, struct cm_error *err)
-{
-	const struct cm_spec *spec = &l->spec;
-	const struct cm_session_record *record = &l->session.record;
-
-	if (spec->network != CM_NETWORK_NONE && spec->network != record->network)
-		return contradiction(l, err, "--network", cm_network_name(record->network));
-	if (spec->user != CM_USER_USER && spec->user != record->user)
-		return contradiction(l, err, "--user", cm_user_name(record->user));
-	if (spec->git != CM_GIT_PINNED && spec->git != record->git)
-		return contradiction(l, err, "--git", cm_git_access_name(record->git));
-	if (differs(spec->rootfs, record->rootfs))
-		return contradiction(l, err, "--rootfs", record->rootfs);
-	return CM_OK;
-}
-
-static int adopt_limit(struct cm_local *l, const struct cm_json *has, size_t i,
-		       struct cm_error *err)
-{
-	struct cm_limit *asked = limit_at(&l->spec.limits, i);
-	const struct cm_json *value = cm_json_get(has, kept[i].key);
-	struct cm_limit limit = { 0 };
-	char text[32] = "";
-
-	if (value) {
-		limit.is_set = true;
-		limit.value = cm_json_bool(value, "unlimited", false)
-				      ? CM_UNLIMITED
-				      : (uint64_t)cm_json_int(value, "max", 0);
-		limit.is_optional = cm_json_bool(value, "optional", false);
-		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)limit.value);
-	}
-	if (asked->is_set && (!value || asked->value != limit.value))
-		return contradiction(l, err, kept[i].option, value ? text : NULL);
-	*asked = limit;
-	return CM_OK;
-}
-
-static int adopt_limits(struct cm_local *l, struct cm_error *err)
-{
-	const char *text = l->session.record.settings_json;
-	struct cm_json_doc *doc = NULL;
-	const struct cm_json *has;
-	const char *cpuset;
-	int r = cm_json_parse(text ? text : "{}", text ? strlen(text) : 2, "state.json", 0, &doc,
-			      err);
-
-	if (r < 0)
-		return r;
-	has = cm_json_root(doc);
-	for (size_t i = 0; i < CM_ARRAY_SIZE(kept) && r == CM_OK; i++)
-		r = adopt_limit(l, has, i, err);
-	cpuset = cm_json_str(has, "cpuset", NULL);
-	if (r == CM_OK && differs(l->spec.limits.cpuset, cpuset))
-		r = contradiction(l, err, "--cpuset", cpuset);
-	if (r == CM_OK) {
-		free(l->spec.limits.cpuset);
-		l->spec.limits.cpuset = cm_strdup(cpuset);
-		l->spec.limits.is_cpuset_optional = cm_json_bool(has, "cpusetOptional", false);
-	}
-	cm_json_free(doc);
-	return r;
-}
-
-static int take_over(char **field, const char *value)
-{
-	free(*field);
-	*field = cm_strdup(value);
-	return value && !*field ? CM_E_NOMEM : CM_OK;
+	cm_error_set(err, CM_E_LEVEL, 0, "session '%s' runs at level '%s'", record->id,
+		     record->level ? record->level : "unknown");
+	cm_error_hint(err,
+		      "'casemate stop %s': the next run starts it at level '%s' or says why not",
+		      record->id, full);
+	return CM_E_LEVEL;
 }
 
 static void tell_failed_setup(struct cm_local *l)
@@ -205,6 +193,13 @@ static void tell_due_setup(struct cm_local *l)
 
 	if (line)
 		cm_local_note(l, line);
+}
+
+static int take_digest(struct cm_session_record *record, char **digest)
+{
+	free(record->setup_digest);
+	record->setup_digest = cm_ptr_take(digest);
+	return CM_OK;
 }
 
 /*
@@ -232,10 +227,10 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 	digest = cm_local_setup_digest(&l->spec.setup);
 	if (!digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	if (!differs(digest, record->setup_digest))
+	if (record->setup_digest && strcmp(digest, record->setup_digest) == 0)
 		return CM_OK;
 	if (is_due || (record->setup_state == CM_SETUP_NONE && record->generation == 0))
-		return take_over(&l->session.record.setup_digest, digest);
+		return take_digest(&l->session.record, &digest);
 	cm_local_note(l, "the setup commands are not those that the session was set up with; they "
 			 "are not run again");
 	cm_strv_clear(&l->spec.setup);
@@ -244,26 +239,18 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 
 int cm_local_adopt(struct cm_local *l, struct cm_error *err)
 {
-	const struct cm_session_record *record = &l->session.record;
-	struct cm_spec *spec = &l->spec;
-	int r = check_workspace(l, err);
+	struct cm_spec has;
+	int r = cm_local_recorded(&l->session.record, &has, err);
 
-	if (r == CM_OK)
-		r = check_modes(l, err);
-	if (r == CM_OK)
-		r = adopt_limits(l, err);
-	if (r == CM_OK)
-		r = adopt_setup(l, err);
 	if (r < 0)
 		return r;
-	spec->workspace_kind = record->workspace_kind;
-	spec->is_workspace_read_only = record->is_workspace_read_only;
-	spec->network = record->network;
-	spec->user = record->user;
-	spec->git = record->git;
-	if (take_over(&spec->workspace, record->workspace) < 0 ||
-	    take_over(&spec->repo, record->repo) < 0 || take_over(&spec->ref, record->ref) < 0 ||
-	    take_over(&spec->rootfs, record->rootfs) < 0)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	return CM_OK;
+	r = check_asked(l, &has, err);
+	if (r == CM_OK)
+		r = check_level(l, err);
+	if (r == CM_OK)
+		r = adopt_setup(l, err);
+	if (r == CM_OK)
+		cm_local_take_over(&l->spec, &has);
+	cm_spec_clear(&has);
+	return r;
 }

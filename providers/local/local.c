@@ -127,26 +127,16 @@ static int fill_record(struct cm_local *l, struct cm_session_record *record, con
 	record->root = cm_strdup(l->store.root);
 	record->is_temporary = l->is_temporary;
 	record->created_ms = cm_clock_real_ms();
-	record->workspace_kind = spec->workspace_kind;
-	record->workspace = cm_strdup(spec->workspace);
-	record->is_workspace_read_only = spec->is_workspace_read_only;
-	record->repo = cm_strdup(spec->repo);
-	record->ref = cm_strdup(spec->ref);
-	record->network = spec->network;
-	record->rootfs = cm_strdup(spec->rootfs);
-	record->user = spec->user;
-	record->git = spec->git;
-	record->settings_json = cm_local_settings(spec);
 	record->setup_digest = cm_local_setup_digest(&spec->setup);
 	if (spec->repo) {
 		CM_AUTO_FREE char *name = repository_name(spec->repo);
 
 		record->checkout = name ? cm_asprintf("%s/%s/%s", l->store.root, id, name) : NULL;
 	}
-	if (!record->id || !record->root || !record->setup_digest || !record->settings_json ||
+	if (!record->id || !record->root || !record->setup_digest ||
 	    (spec->repo && !record->checkout))
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	return CM_OK;
+	return cm_local_record(spec, record, err);
 }
 
 static bool is_there(const char *path)

@@ -32,10 +32,15 @@ int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err
 /* remove.c: for cm_store_collect. 0 or negative. */
 int cm_local_collect_group(const char *dir, void *data);
 
-/* adopt.c: the settings of a session that exists */
-/* Canonical JSON of the limits that were named; NULL when out of memory. */
-char *cm_local_settings(const struct cm_spec *spec);
-/* Refuse options that contradict the session, then take its settings over into the spec. */
+/* settings.c: what a session keeps of the spec that it is made with, into its record */
+int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record,
+		    struct cm_error *err);
+/* And back: a spec that has that and is else as built in. On success the caller clears it. */
+int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
+		      struct cm_error *err);
+/* The same from has into spec; has gets what spec had. */
+void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has);
+/* adopt.c: refuse options that contradict a session that exists, then take its settings over. */
 int cm_local_adopt(struct cm_local *l, struct cm_error *err);
 
 /*

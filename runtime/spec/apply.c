@@ -29,6 +29,7 @@ int cm_apply_store(struct cm_apply *a, char *own_text, struct cm_error *err)
 
 void cm_apply_forget(struct cm_apply *a, enum cm_key key)
 {
+	a->spec->asked &= ~(UINT64_C(1) << key);
 	if (a->origins)
 		cm_strv_clear(&a->origins->of[key]);
 }
@@ -503,6 +504,9 @@ int cm_spec_apply(struct cm_spec *spec, struct cm_origins *origins,
 			cm_error_wrap(err, "%s", setting->place);
 		return r;
 	}
+	/* of the key that is stored, which need not be the setting's */
+	if (setting->is_asked)
+		spec->asked |= UINT64_C(1) << a.info->key;
 	if (origins && a.info->offset != SIZE_MAX && set_origin(&a) != CM_OK)
 		return cm_apply_no_memory(err);
 	return CM_OK;

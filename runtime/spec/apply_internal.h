@@ -33,7 +33,7 @@ int cm_apply_mount(struct cm_apply *a, struct cm_error *err);
 
 /* Takes own_text over: the string field of a->info. NULL is out of memory. */
 int cm_apply_store(struct cm_apply *a, char *own_text, struct cm_error *err);
-/* The key's origin is gone, because another key's value replaced it. */
+/* Nobody asks for the key any more, because another key's value replaced it. */
 void cm_apply_forget(struct cm_apply *a, enum cm_key key);
 /* Length within the key's bounds, no control characters. */
 int cm_apply_check_text(const struct cm_apply *a, const char *text, struct cm_error *err);

@@ -370,10 +370,12 @@ static int merge_profile(struct cm_config *config, const struct cm_layer *flags,
 	of_user = find_profile(&config->user, name);
 	if (!of_system && !of_user)
 		return no_profile(config, name, err);
+	m->is_asked = asked != NULL;
 	if (of_system)
 		r = cm_merge_layer(m, of_system, err);
 	if (r == CM_OK && of_user)
 		r = cm_merge_layer(m, of_user, err);
+	m->is_asked = false;
 	return r;
 }
 
@@ -388,8 +390,10 @@ static int merge_policies(struct cm_config *config, const struct cm_layer *flags
 		if (flags->settings[i].key != CM_KEY_POLICY)
 			continue;
 		r = read_settings(flags->settings[i].value, config->cwd, 0, 0, &file, err);
+		m->is_asked = true;
 		if (r == CM_OK)
 			r = cm_merge_layer(m, &file.keys, err);
+		m->is_asked = false;
 	}
 	return r;
 }
@@ -419,7 +423,12 @@ static int merge_flags(const struct cm_layer *flags, struct cm_merge *m, struct 
 	}
 	if (r == CM_OK && cm_strv_copy(&all.argv, &flags->argv) != CM_OK)
 		r = no_memory(err);
-	return r == CM_OK ? cm_merge_layer(m, &all, err) : r;
+	if (r != CM_OK)
+		return r;
+	m->is_asked = true;
+	r = cm_merge_layer(m, &all, err);
+	m->is_asked = false;
+	return r;
 }
 
 static int check_provider(const struct cm_config *config, struct cm_error *err)

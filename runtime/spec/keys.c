@@ -170,6 +170,12 @@ const char *cm_key_nearest_json(const char *name)
 	return nearest(name, true);
 }
 
+bool cm_key_is_asked(enum cm_key key, const struct cm_spec *spec)
+{
+	_Static_assert(CM_KEY_COUNT <= 64, "a bit a key");
+	return (spec->asked >> key & 1) != 0;
+}
+
 bool cm_key_is_switch(const struct cm_key_info *info)
 {
 	return info->kind == CM_KIND_BOOL || info->kind == CM_KIND_TRI ||

@@ -110,6 +110,8 @@ struct cm_key_info {
 };
 
 const struct cm_key_info *cm_key_info(enum cm_key key);
+/* Is it what the command line asks for? See struct cm_spec. */
+bool cm_key_is_asked(enum cm_key key, const struct cm_spec *spec);
 /* NULL when there is none. name is not terminated: len bytes. */
 const struct cm_key_info *cm_key_by_flag(const char *name, size_t len);
 const struct cm_key_info *cm_key_by_letter(char letter);

@@ -22,6 +22,8 @@ struct cm_setting {
 	char *what;
 	/* "FILE:LINE", or NULL for flags and the environment */
 	char *place;
+	/* see asked in spec.h; set by who merges the layer */
+	bool is_asked;
 };
 
 struct cm_layer {

@@ -68,9 +68,13 @@ int cm_merge_layer(struct cm_merge *m, const struct cm_layer *layer, struct cm_e
 	size_t n_volumes = m->spec->n_volumes;
 	int r = check_layer(layer, err);
 
-	for (size_t i = 0; r == CM_OK && i < layer->n; i++)
-		r = cm_spec_apply(m->spec, m->origins, &layer->settings[i], layer->base, m->caller,
-				  n_volumes, err);
+	for (size_t i = 0; r == CM_OK && i < layer->n; i++) {
+		struct cm_setting setting = layer->settings[i];
+
+		setting.is_asked = m->is_asked;
+		r = cm_spec_apply(m->spec, m->origins, &setting, layer->base, m->caller, n_volumes,
+				  err);
+	}
 	return r == CM_OK ? set_command(m->spec, layer, err) : r;
 }
 

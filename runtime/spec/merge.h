@@ -30,6 +30,8 @@ struct cm_merge {
 	struct cm_spec *spec;
 	struct cm_origins *origins;
 	const struct cm_caller *caller;
+	/* layers from here on are what the command line asks for (asked in spec.h) */
+	bool is_asked;
 	/* lines for the user; what a ceiling changed or refused to widen */
 	struct cm_strv notes;
 };

@@ -85,6 +85,10 @@ struct cm_limits {
 };
 
 struct cm_spec {
+	/* a bit for each enum cm_key that the command line (or what it names) has, and not the
+	 * configuration alone: what an existing session is not to contradict */
+	uint64_t asked;
+
 	/* session: NULL for a temporary one */
 	char *session_id;
 	/* session root, absolute; NULL: from the environment or the default */

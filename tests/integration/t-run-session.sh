@@ -194,12 +194,28 @@ run run --session c --workspace "$work/w" -- true
 refused "session 'c' was made with another --workspace: 'the session directory'" '*' 'another workspace'
 run run --session c --git rw -- true
 refused "session 'c' was made with another --git: 'pinned'" '*' 'another git access'
+run run --session c --read-only -- touch made
+refused "session 'c' was made with another --read-only: 'false'" '*' 'read-only'
+run run --session c --memory 1G -- true
+refused "session 'c' was made with another --memory: '1G?'" '*' 'a limit that it may go without'
 mkdir "$work/root2" && give "$work/root2"
 run run --session c --root "$work/root2" -- true
 refused "*" '*' 'another root'
 rmdir "$work/root2"
 run run --session c -- echo still
 expect_out still 'it runs on as it was'
+[ ! -e "$root/c/made" ]
+ok 'and nothing ran that was refused'
+echo '{ "memory": "2G?", "git": "rw", "read-only": true }' >"$work/config.json"
+give "$work/config.json"
+export CASEMATE_CONFIG=$work/config.json
+run run --session c -- sh -c '>made && echo still'
+expect_out still 'configuration is for sessions yet to be made'
+unset CASEMATE_CONFIG
+run rm --files c
+run run --session c --git rw --no-read-only -- true
+run run --session c --git pinned -- true
+refused "session 'c' was made with another --git: 'rw'" '*' 'the tighter of two words, asked for'
 run rm --files c
 finish
 

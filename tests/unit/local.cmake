@@ -1,2 +1,3 @@
 # the local provider: a keeper is played by the test
 cm_unit_test(local_inside DEPS local)
+cm_unit_test(local_adopt DEPS local)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +65,9 @@ static int tear_down(void **state)
 	return chdir("/") == 0 && cm_remove_tree_at(AT_FDCWD, top) == 0 ? 0 : -1;
 }
 
+/* struct cm_spec's of the last one that was resolved */
+static uint64_t last_asked;
+
 /* The whole way; *ret_dump is the caller's on success. Words are separated by blanks. */
 static int resolve(const char *line, char **ret_dump, struct cm_error *err)
 {
@@ -88,6 +92,7 @@ static int resolve(const char *line, char **ret_dump, struct cm_error *err)
 		r = cm_config_resolve(&config, &flags, &m, err);
 	if (r == CM_OK)
 		*ret_dump = test_dump(&spec, &origins);
+	last_asked = spec.asked;
 	cm_merge_clear(&m);
 	cm_spec_clear(&spec);
 	cm_config_clear(&config);
@@ -145,6 +150,47 @@ static void test_precedence(void **state)
 	assert_resolves("--profile mine", "timeout=1s memory=2G swap=0 cpus=2 git=pinned");
 	assert_refuses("--profile no", CM_E_NOT_FOUND, "profile 'no' not found",
 		       "there are: ci, mine");
+}
+
+static void assert_asks(const char *line, const enum cm_key *keys, size_t n)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	CM_AUTO_FREE char *dump = NULL;
+	uint64_t asked = 0;
+
+	for (size_t i = 0; i < n; i++)
+		asked |= UINT64_C(1) << keys[i];
+	if (resolve(line, &dump, &err) != CM_OK)
+		fail_msg("'%s': %s", line, err.msg);
+	if (last_asked != asked)
+		fail_msg("'%s' asks for %" PRIx64 ", not for %" PRIx64, line, last_asked, asked);
+}
+
+#define ASKS(line, ...)                                                                            \
+	assert_asks(line, (const enum cm_key[]){ __VA_ARGS__ },                                    \
+		    sizeof((const enum cm_key[]){ __VA_ARGS__ }) / sizeof(enum cm_key))
+
+static void test_what_is_asked_for(void **state)
+{
+	(void)state;
+	write_file("etc.json", "{\"memory\": \"1G\", \"workspace\": \"/w\","
+			       "\"profiles\": {\"ci\": {\"cpus\": 3}},"
+			       "\"ceiling\": {\"git\": \"pinned\", \"network\": \"none\"}}");
+	write_file(".config/casemate/config.json", "{\"cpus\": 2, \"user\": \"root\"}");
+	write_file("policy.json", "{\"git\": \"rw\", \"volume\": [\"/a\"]}");
+	assert_asks("", NULL, 0);
+	ASKS("--network none", CM_KEY_NETWORK);
+	ASKS("--policy policy.json", CM_KEY_POLICY, CM_KEY_GIT, CM_KEY_VOLUME);
+	ASKS("--profile ci", CM_KEY_PROFILE, CM_KEY_CPUS);
+	setenv("CASEMATE_PROFILE", "ci", 1);
+	assert_asks("", NULL, 0);
+	/* by the key that it is about, whatever the spelling */
+	ASKS("--ulimit nofile=20 --mount type=bind,src=/a", CM_KEY_OPEN_FILES, CM_KEY_VOLUME);
+	/* what another option has replaced is not asked for */
+	write_file("policy.json", "{\"repo\": \"/r\", \"ref\": \"a\"}");
+	ASKS("--policy policy.json --workspace /w", CM_KEY_POLICY, CM_KEY_WORKSPACE);
+	write_file("policy.json", "{\"workspace\": \"/v\"}");
+	ASKS("--policy policy.json --repo /r", CM_KEY_POLICY, CM_KEY_REPO);
 }
 
 static void test_profile_without_any(void **state)
@@ -484,6 +530,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_no_files),
 		TEST(test_precedence),
+		TEST(test_what_is_asked_for),
 		TEST(test_profile_without_any),
 		TEST(test_where_the_users_file_is),
 		TEST(test_roots),

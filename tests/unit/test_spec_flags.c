@@ -512,7 +512,7 @@ static void test_without_memory(void **state)
 		struct cm_layer layer = { 0 };
 		struct cm_origins origins = { 0 };
 		struct cm_spec spec;
-		struct cm_merge m = { &spec, &origins, &test_caller, { 0 } };
+		struct cm_merge m = { .spec = &spec, .origins = &origins, .caller = &test_caller };
 		int n = 0;
 		int r;
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session is made with: from a spec into its record, and back. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/base/json_write.h"
+#include "runtime/spec/merge.h"
+
+/* The limits that a session keeps; a command's own (output, timeout) are each run's. */
+static const struct {
+	const char *key;
+	size_t offset;
+} limits[] = {
+	{ "memory", offsetof(struct cm_limits, memory) },
+	{ "swap", offsetof(struct cm_limits, swap) },
+	{ "cpuMilli", offsetof(struct cm_limits, cpus) },
+	{ "pids", offsetof(struct cm_limits, pids) },
+	{ "openFiles", offsetof(struct cm_limits, open_files) },
+};
+
+static struct cm_limit *limit_at(struct cm_limits *of, size_t i)
+{
+	return (struct cm_limit *)((char *)of + limits[i].offset);
+}
+
+static void write_limits(const struct cm_limits *of, struct cm_json_writer *w)
+{
+	struct cm_limits copy = *of;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++) {
+		const struct cm_limit *limit = limit_at(&copy, i);
+
+		if (!limit->is_set)
+			continue;
+		cm_jw_key(w, limits[i].key);
+		cm_jw_object(w);
+		if (limit->value == CM_UNLIMITED)
+			cm_jw_kbool(w, "unlimited", true);
+		else
+			cm_jw_kuint(w, "max", limit->value);
+		cm_jw_kbool(w, "optional", limit->is_optional);
+		cm_jw_end_object(w);
+	}
+	if (of->cpuset) {
+		cm_jw_kstring(w, "cpuset", of->cpuset);
+		cm_jw_kbool(w, "cpusetOptional", of->is_cpuset_optional);
+	}
+}
+
+static char *format(const struct cm_spec *spec)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	struct cm_json_writer w;
+
+	cm_buf_init(&out, CM_JSON_MAX_BYTES);
+	cm_jw_init(&w, &out, false);
+	cm_jw_object(&w);
+	write_limits(&spec->limits, &w);
+	cm_jw_end_object(&w);
+	return cm_buf_take(&out);
+}
+
+/* false: out of memory */
+static bool copy_text(char **to, const char *from)
+{
+	free(*to);
+	*to = cm_strdup(from);
+	return *to || !from;
+}
+
+int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record,
+		    struct cm_error *err)
+{
+	record->workspace_kind = spec->workspace_kind;
+	record->is_workspace_read_only = spec->is_workspace_read_only;
+	record->network = spec->network;
+	record->user = spec->user;
+	record->git = spec->git;
+	free(record->settings_json);
+	record->settings_json = format(spec);
+	if (!record->settings_json || !copy_text(&record->workspace, spec->workspace) ||
+	    !copy_text(&record->repo, spec->repo) || !copy_text(&record->ref, spec->ref) ||
+	    !copy_text(&record->rootfs, spec->rootfs))
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	return CM_OK;
+}
+
+static void read_limits(const struct cm_json *has, struct cm_limits *ret)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++) {
+		const struct cm_json *value = cm_json_get(has, limits[i].key);
+
+		if (!value)
+			continue;
+		*limit_at(ret, i) = (struct cm_limit){
+			.is_set = true,
+			.value = cm_json_bool(value, "unlimited", false)
+					 ? CM_UNLIMITED
+					 : (uint64_t)cm_json_int(value, "max", 0),
+			.is_optional = cm_json_bool(value, "optional", false),
+		};
+	}
+}
+
+static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
+{
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *has;
+	int r = cm_json_parse(text, strlen(text), "state.json", 0, &doc, err);
+
+	if (r < 0)
+		return r;
+	has = cm_json_root(doc);
+	read_limits(has, &spec->limits);
+	spec->limits.is_cpuset_optional = cm_json_bool(has, "cpusetOptional", false);
+	if (!copy_text(&spec->limits.cpuset, cm_json_str(has, "cpuset", NULL)))
+		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	cm_json_free(doc);
+	return r;
+}
+
+int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
+		      struct cm_error *err)
+{
+	struct cm_merge m = { .spec = ret };
+	int r = CM_OK;
+
+	cm_spec_init(ret);
+	ret->workspace_kind = record->workspace_kind;
+	ret->is_workspace_read_only = ret->is_read_only = record->is_workspace_read_only;
+	/* 0: the file says nothing, and then the tightest holds, which is built in */
+	if (record->network != 0)
+		ret->network = record->network;
+	if (record->user != 0)
+		ret->user = record->user;
+	if (record->git != 0)
+		ret->git = record->git;
+	if (!copy_text(&ret->workspace, record->workspace) ||
+	    !copy_text(&ret->repo, record->repo) || !copy_text(&ret->ref, record->ref) ||
+	    !copy_text(&ret->rootfs, record->rootfs))
+		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	if (r == CM_OK && record->settings_json)
+		r = parse(record->settings_json, ret, err);
+	if (r < 0)
+		cm_spec_clear(ret);
+	else
+		cm_merge_finish(&m);
+	return r;
+}
+
+static void swap_text(char **a, char **b)
+{
+	char *text = *a;
+
+	*a = *b;
+	*b = text;
+}
+
+void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
+{
+	spec->workspace_kind = has->workspace_kind;
+	spec->is_workspace_read_only = has->is_workspace_read_only;
+	spec->is_read_only = has->is_read_only;
+	spec->network = has->network;
+	spec->user = has->user;
+	spec->git = has->git;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++)
+		*limit_at(&spec->limits, i) = *limit_at(&has->limits, i);
+	spec->limits.is_cpuset_optional = has->limits.is_cpuset_optional;
+	swap_text(&spec->limits.cpuset, &has->limits.cpuset);
+	swap_text(&spec->workspace, &has->workspace);
+	swap_text(&spec->repo, &has->repo);
+	swap_text(&spec->ref, &has->ref);
+	swap_text(&spec->rootfs, &has->rootfs);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every option of `run` on a session that exists: it agrees, is the run's own, or is refused. */
+#include "tests/unit/test_spec_env.h"
+
+#include "providers/local/local_internal.h"
+#include "runtime/base/alloc.h"
+
+#define MAX_WORDS 16
+
+struct row {
+	enum cm_key key;
+	/* options by which the session was made, and of the later run; words separated by '|' */
+	const char *made;
+	const char *again;
+	/* "" : nothing is refused; else the value that the session has */
+	const char *has;
+};
+
+static const struct row rows[] = {
+	{ CM_KEY_WORKSPACE, "--workspace|/w", "--workspace|/w", "" },
+	{ CM_KEY_WORKSPACE, "--workspace|/w:ro", "--workspace|/w:ro", "" },
+	{ CM_KEY_WORKSPACE, "--workspace|/w", "", "" },
+	{ CM_KEY_WORKSPACE, "--no-workspace", "--no-workspace", "" },
+	{ CM_KEY_WORKSPACE, "", "--workspace|/w", "the session directory" },
+	{ CM_KEY_WORKSPACE, "", "--no-workspace", "the session directory" },
+	{ CM_KEY_WORKSPACE, "--no-workspace", "--workspace|/w", "none" },
+	{ CM_KEY_WORKSPACE, "--workspace|/w", "--workspace|/v", "/w" },
+	{ CM_KEY_WORKSPACE, "--workspace|/w", "--workspace|/w:ro", "writable" },
+	{ CM_KEY_WORKSPACE, "--workspace|/w:ro", "--workspace|/w", "read-only" },
+	{ CM_KEY_WORKSPACE, "--repo|/r", "--workspace|/r", "/r" },
+	{ CM_KEY_READ_ONLY, "--read-only", "--read-only", "" },
+	{ CM_KEY_READ_ONLY, "--read-only", "", "" },
+	{ CM_KEY_READ_ONLY, "--workspace|/w:ro", "--read-only", "" },
+	{ CM_KEY_READ_ONLY, "--workspace|/w|--read-only", "--workspace|/w|--read-only", "" },
+	{ CM_KEY_READ_ONLY, "", "--no-read-only", "" },
+	{ CM_KEY_READ_ONLY, "", "--read-only", "false" },
+	{ CM_KEY_READ_ONLY, "--repo|/r", "--repo|/r|--read-only", "false" },
+	{ CM_KEY_READ_ONLY, "--read-only", "--no-read-only", "true" },
+	{ CM_KEY_VOLUME, "", "", "" },
+	{ CM_KEY_MOUNT, "", "", "" },
+	{ CM_KEY_WORKDIR, "--workdir|/a", "--workdir|/b", "" },
+	{ CM_KEY_REPO, "--repo|/r", "--repo|/r", "" },
+	{ CM_KEY_REPO, "--repo|/r", "", "" },
+	{ CM_KEY_REPO, "--repo|/r", "--repo|/s", "/r" },
+	{ CM_KEY_REPO, "", "--repo|/r", "the session directory" },
+	{ CM_KEY_REPO, "--workspace|/r", "--repo|/r", "/r" },
+	{ CM_KEY_REF, "--repo|/r|--ref|a", "--repo|/r|--ref|a", "" },
+	{ CM_KEY_REF, "--repo|/r|--ref|a", "--repo|/r", "" },
+	{ CM_KEY_REF, "--repo|/r|--ref|a", "--repo|/r|--ref|b", "a" },
+	{ CM_KEY_REF, "--repo|/r", "--repo|/r|--ref|b", "none" },
+	/* told about, and not run */
+	{ CM_KEY_SETUP, "--setup|a", "--setup|b", "" },
+	{ CM_KEY_SESSION, "", "", "" },
+	{ CM_KEY_KEEP, "", "--keep", "" },
+	/* the store's to say */
+	{ CM_KEY_ROOT, "", "--root|/x", "" },
+	{ CM_KEY_ENV, "-e|A=1", "-e|A=2", "" },
+	{ CM_KEY_ENV_FILE, "", "", "" },
+	{ CM_KEY_PASS_ENV, "", "--pass-env|X*", "" },
+	{ CM_KEY_TIMEOUT, "--timeout|1s", "--timeout|2s", "" },
+	{ CM_KEY_MEMORY, "--memory|1G", "--memory|1024M", "" },
+	{ CM_KEY_MEMORY, "--memory|1G", "--memory|1G?", "" },
+	{ CM_KEY_MEMORY, "--memory|1G", "", "" },
+	{ CM_KEY_MEMORY, "--memory|unlimited", "--memory|unlimited", "" },
+	{ CM_KEY_MEMORY, "--memory|1G?", "--memory|1G", "1G?" },
+	{ CM_KEY_MEMORY, "--memory|1G", "--memory|2G", "1G" },
+	{ CM_KEY_MEMORY, "--memory|unlimited", "--memory|2G", "unlimited" },
+	{ CM_KEY_MEMORY, "", "--memory|2G", "none" },
+	{ CM_KEY_SWAP, "--swap|0", "--swap|0", "" },
+	{ CM_KEY_SWAP, "--swap|1G", "--swap|0", "1G" },
+	{ CM_KEY_SWAP, "", "--swap|0", "none" },
+	{ CM_KEY_CPUS, "--cpus|1.5", "--cpus|1.5", "" },
+	{ CM_KEY_CPUS, "--cpus|1.5", "--cpus|1", "1.5" },
+	{ CM_KEY_CPUSET, "--cpuset|0,1", "--cpuset|0-1", "" },
+	{ CM_KEY_CPUSET, "--cpuset|0?", "--cpuset|0?", "" },
+	{ CM_KEY_CPUSET, "--cpuset|0", "--cpuset|0?", "" },
+	{ CM_KEY_CPUSET, "--cpuset|0?", "--cpuset|0", "0?" },
+	{ CM_KEY_CPUSET, "--cpuset|0", "--cpuset|1", "0" },
+	{ CM_KEY_CPUSET, "", "--cpuset|1", "none" },
+	{ CM_KEY_PIDS_LIMIT, "--pids-limit|5", "--pids-limit|5", "" },
+	{ CM_KEY_PIDS_LIMIT, "--pids-limit|5", "--pids-limit|4", "5" },
+	{ CM_KEY_OPEN_FILES, "--open-files|50", "--ulimit|nofile=50", "" },
+	{ CM_KEY_OPEN_FILES, "--open-files|50", "--open-files|51", "50" },
+	{ CM_KEY_ULIMIT, "--open-files|50", "--ulimit|nofile=50", "" },
+	{ CM_KEY_OPEN_FILES, "--open-files|50", "--ulimit|nofile=51", "50" },
+	{ CM_KEY_OUTPUT, "--output|1M", "--output|2M", "" },
+	{ CM_KEY_NETWORK, "--network|host", "--network|host", "" },
+	{ CM_KEY_NETWORK, "--network|host", "", "" },
+	{ CM_KEY_NETWORK, "", "--network|none", "" },
+	{ CM_KEY_NETWORK, "--network|host", "--network|none", "host" },
+	{ CM_KEY_NETWORK, "", "--network|host", "none" },
+	{ CM_KEY_ROOTFS, "--rootfs|/a", "--rootfs|/a", "" },
+	{ CM_KEY_ROOTFS, "--rootfs|/a", "--rootfs|/b", "/a" },
+	{ CM_KEY_ROOTFS, "", "--rootfs|/b", "none" },
+	{ CM_KEY_USER, "--user|root", "--user|root", "" },
+	{ CM_KEY_USER, "--user|root", "--user|user", "root" },
+	{ CM_KEY_USER, "", "--user|root", "user" },
+	{ CM_KEY_GIT, "--git|rw", "--git|rw", "" },
+	{ CM_KEY_GIT, "--git|rw", "--git|pinned", "rw" },
+	{ CM_KEY_GIT, "", "--git|rw", "pinned" },
+	{ CM_KEY_MIN_LEVEL, "", "--min-level|full", "" },
+	{ CM_KEY_TTY, "", "--tty", "" },
+	{ CM_KEY_INTERACTIVE, "", "--interactive", "" },
+	{ CM_KEY_JSON, "", "--json", "" },
+	{ CM_KEY_RESULT, "", "--result|fd:3", "" },
+	{ CM_KEY_FAILURE_EXIT, "", "--failure-exit|3", "" },
+	{ CM_KEY_QUIET, "", "--quiet", "" },
+	{ CM_KEY_VERBOSE, "", "--verbose", "" },
+	{ CM_KEY_POLICY, "", "", "" },
+	{ CM_KEY_PROFILE, "", "", "" },
+	{ CM_KEY_COMMAND, "", "-c|true", "" },
+	{ CM_KEY_HELP, "", "", "" },
+};
+
+/* The caller clears it. */
+static void parse(const char *line, bool is_asked, struct cm_spec *ret)
+{
+	CM_AUTO_FREE char *copy = strdup(line);
+	CM_AUTO_LAYER struct cm_layer layer = { 0 };
+	struct cm_merge m = { .spec = ret, .caller = &test_caller, .is_asked = is_asked };
+	struct cm_error err = CM_ERROR_INIT;
+	char *words[MAX_WORDS];
+	int n = 0;
+	int r;
+
+	for (char *rest = copy; rest && *line != '\0';)
+		words[n++] = strsep(&rest, "|");
+	cm_spec_init(ret);
+	ret->session_id = strdup("s");
+	r = cm_flags_parse(n, words, &layer, &err);
+	if (r == CM_OK)
+		r = cm_merge_layer(&m, &layer, &err);
+	if (r == CM_OK)
+		r = cm_merge_check(&m, &err);
+	if (r != CM_OK)
+		fail_msg("'%s': %s", line, err.msg);
+	cm_merge_finish(&m);
+	cm_merge_clear(&m);
+}
+
+/* A session as it is after it was made by `made`, asked for again by `again`. */
+static void open_session(struct cm_local *l, const char *made, const char *again, bool is_asked)
+{
+	struct cm_session_record *record = &l->session.record;
+	struct cm_spec spec;
+
+	cm_local_init(l);
+	cm_session_record_init(record);
+	parse(made, true, &spec);
+	assert_int_equal(cm_local_record(&spec, record, NULL), CM_OK);
+	record->id = strdup("s");
+	record->setup_digest = cm_local_setup_digest(&spec.setup);
+	record->generation = 1;
+	cm_spec_clear(&spec);
+	parse(again, is_asked, &l->spec);
+}
+
+static void close_session(struct cm_local *l)
+{
+	cm_session_record_clear(&l->session.record);
+	cm_spec_clear(&l->spec);
+}
+
+/* All that a session keeps, as text. */
+static char *kept(const struct cm_spec *spec)
+{
+	CM_AUTO_ORIGINS struct cm_origins all = { 0 };
+	struct cm_spec had;
+	struct cm_spec copy;
+	char *dump;
+
+	cm_spec_init(&had);
+	assert_int_equal(cm_spec_copy(&copy, spec), CM_OK);
+	cm_local_take_over(&had, &copy);
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++)
+		assert_int_equal(cm_strv_add(&all.of[key], "-"), CM_OK);
+	dump = test_dump(&had, &all);
+	cm_spec_clear(&copy);
+	cm_spec_clear(&had);
+	return dump;
+}
+
+static void assert_has(const struct cm_local *l, const char *made, const char *again)
+{
+	struct cm_spec spec;
+	CM_AUTO_FREE char *is = kept(&l->spec);
+	CM_AUTO_FREE char *was = NULL;
+
+	parse(made, true, &spec);
+	/* a workspace is read-only whichever of the two options said so */
+	spec.is_read_only = spec.is_workspace_read_only;
+	was = kept(&spec);
+	cm_spec_clear(&spec);
+	if (strcmp(is, was) != 0)
+		fail_msg("made '%s', again '%s': has '%s', not '%s'", made, again, is, was);
+}
+
+static void check_row(const struct row *row)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_local l;
+	char msg[256];
+	int r;
+
+	open_session(&l, row->made, row->again, true);
+	r = cm_local_adopt(&l, &err);
+	if (row->has[0] == '\0') {
+		if (r != CM_OK)
+			fail_msg("made '%s', again '%s': %s", row->made, row->again, err.msg);
+		assert_has(&l, row->made, row->again);
+	} else {
+		if (r != CM_E_EXISTS)
+			fail_msg("made '%s', again '%s': not refused", row->made, row->again);
+		(void)snprintf(msg, sizeof(msg), "session 's' was made with another --%s: '%s'",
+			       cm_key_info(row->key)->name, row->has);
+		assert_string_equal(err.msg, msg);
+		assert_non_null(strstr(err.hint, "'casemate rm s'"));
+	}
+	close_session(&l);
+}
+
+static void test_options(void **state)
+{
+	bool is_covered[CM_KEY_COUNT] = { false };
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		check_row(&rows[i]);
+		is_covered[rows[i].key] = true;
+	}
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		if (!is_covered[key])
+			fail_msg("nothing is said of --%s", cm_key_info((enum cm_key)key)->name);
+	}
+}
+
+/* What configuration files say is for sessions yet to be made. */
+static void test_configuration(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		struct cm_error err = CM_ERROR_INIT;
+		struct cm_local l;
+
+		open_session(&l, rows[i].made, rows[i].again, false);
+		if (cm_local_adopt(&l, &err) != CM_OK)
+			fail_msg("made '%s', configured '%s': %s", rows[i].made, rows[i].again,
+				 err.msg);
+		assert_has(&l, rows[i].made, rows[i].again);
+		close_session(&l);
+	}
+}
+
+static void assert_level(bool is_running, const char *made, const char *level, const char *again,
+			 const char *msg)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_local l;
+	int r;
+
+	open_session(&l, made, again, true);
+	l.is_running = is_running;
+	l.session.record.level = level ? strdup(level) : NULL;
+	r = cm_local_adopt(&l, &err);
+	assert_int_equal(r, msg ? CM_E_LEVEL : CM_OK);
+	assert_string_equal(err.msg, msg ? msg : "");
+	close_session(&l);
+}
+
+static void test_level(void **state)
+{
+	(void)state;
+	assert_level(false, "", "no-cgroup", "--min-level|full", NULL);
+	assert_level(true, "", "no-cgroup", "", NULL);
+	assert_level(true, "", "full-single-id", "--min-level|full", NULL);
+	assert_level(true, "", "no-cgroup-single-id", "--min-level|full",
+		     "session 's' runs at level 'no-cgroup-single-id'");
+	assert_level(true, "--network|host", "full+hostnet", "--min-level|full",
+		     "session 's' runs at level 'full+hostnet'");
+	assert_level(true, "", NULL, "--min-level|full", "session 's' runs at level 'unknown'");
+}
+
+static const char everything[] = "--workspace|/w:ro|--rootfs|/r|--cpuset|0|--memory|1G";
+
+/* Of what has no memory nothing is forgotten silently: it fails. */
+static void test_allocations(void **state)
+{
+	long n = 0;
+	int r;
+
+	(void)state;
+	do {
+		struct cm_error err = CM_ERROR_INIT;
+		struct cm_session_record record;
+		struct cm_spec spec;
+
+		cm_session_record_init(&record);
+		parse(everything, true, &spec);
+		cm_alloc_fail_after(n);
+		r = cm_local_record(&spec, &record, &err);
+		cm_alloc_fail_after(-1);
+		assert_true(r == CM_OK || r == CM_E_NOMEM);
+		cm_session_record_clear(&record);
+		cm_spec_clear(&spec);
+		n++;
+	} while (r != CM_OK);
+	assert_true(n > 3);
+	n = 0;
+	do {
+		struct cm_error err = CM_ERROR_INIT;
+		struct cm_local l;
+
+		open_session(&l, everything, "", true);
+		cm_alloc_fail_after(n++);
+		r = cm_local_adopt(&l, &err);
+		cm_alloc_fail_after(-1);
+		assert_true(r == CM_OK || r == CM_E_NOMEM);
+		if (r == CM_OK)
+			assert_has(&l, everything, "");
+		close_session(&l);
+	} while (r != CM_OK);
+	assert_true(n > 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_configuration),
+		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_allocations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
