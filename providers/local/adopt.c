@@ -67,6 +67,29 @@ static bool is_same_workspace(const struct cm_key_info *info, const struct cm_sp
 		asked->is_workspace_read_only == has->is_workspace_read_only);
 }
 
+static bool has_volume(const struct cm_spec *has, const struct cm_volume *asked)
+{
+	for (size_t i = 0; i < has->n_volumes; i++) {
+		const struct cm_volume *v = &has->volumes[i];
+
+		if (strcmp(v->src, asked->src) == 0 && strcmp(v->dst, asked->dst) == 0)
+			return v->is_read_only == asked->is_read_only;
+	}
+	return false;
+}
+
+/* It need not ask for all of them. */
+static bool has_volumes(const struct cm_key_info *info, const struct cm_spec *asked,
+			const struct cm_spec *has)
+{
+	(void)info;
+	for (size_t i = 0; i < asked->n_volumes; i++) {
+		if (asked->volumes[i].is_asked && !has_volume(has, &asked->volumes[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool is_same_repo(const struct cm_key_info *info, const struct cm_spec *asked,
 			 const struct cm_spec *has)
 {
@@ -82,13 +105,21 @@ static bool is_same_switch(const struct cm_key_info *info, const struct cm_spec 
 
 /* Every other key is each run's own, or about something else (which session, what to read). */
 static agrees_fn *const agrees[CM_KEY_COUNT] = {
-	[CM_KEY_WORKSPACE] = is_same_workspace, [CM_KEY_READ_ONLY] = is_same_switch,
-	[CM_KEY_REPO] = is_same_repo,		[CM_KEY_REF] = is_same_text,
-	[CM_KEY_MEMORY] = is_same_limit,	[CM_KEY_SWAP] = is_same_limit,
-	[CM_KEY_CPUS] = is_same_limit,		[CM_KEY_CPUSET] = is_same_cpuset,
-	[CM_KEY_PIDS_LIMIT] = is_same_limit,	[CM_KEY_OPEN_FILES] = is_same_limit,
-	[CM_KEY_NETWORK] = is_same_word,	[CM_KEY_ROOTFS] = is_same_text,
-	[CM_KEY_USER] = is_same_word,		[CM_KEY_GIT] = is_same_word,
+	[CM_KEY_WORKSPACE] = is_same_workspace,
+	[CM_KEY_READ_ONLY] = is_same_switch,
+	[CM_KEY_VOLUME] = has_volumes,
+	[CM_KEY_REPO] = is_same_repo,
+	[CM_KEY_REF] = is_same_text,
+	[CM_KEY_MEMORY] = is_same_limit,
+	[CM_KEY_SWAP] = is_same_limit,
+	[CM_KEY_CPUS] = is_same_limit,
+	[CM_KEY_CPUSET] = is_same_cpuset,
+	[CM_KEY_PIDS_LIMIT] = is_same_limit,
+	[CM_KEY_OPEN_FILES] = is_same_limit,
+	[CM_KEY_NETWORK] = is_same_word,
+	[CM_KEY_ROOTFS] = is_same_text,
+	[CM_KEY_USER] = is_same_word,
+	[CM_KEY_GIT] = is_same_word,
 };
 
 static const char *workspace_of(const struct cm_spec *has)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "providers/local/local_internal.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
@@ -51,6 +52,23 @@ static void write_limits(const struct cm_limits *of, struct cm_json_writer *w)
 	}
 }
 
+/* As objects: a path may have a colon, which would end it in an option's text. */
+static void write_volumes(const struct cm_spec *spec, struct cm_json_writer *w)
+{
+	if (spec->n_volumes == 0)
+		return;
+	cm_jw_key(w, "volumes");
+	cm_jw_array(w);
+	for (size_t i = 0; i < spec->n_volumes; i++) {
+		cm_jw_object(w);
+		cm_jw_kstring(w, "src", spec->volumes[i].src);
+		cm_jw_kstring(w, "dst", spec->volumes[i].dst);
+		cm_jw_kbool(w, "readOnly", spec->volumes[i].is_read_only);
+		cm_jw_end_object(w);
+	}
+	cm_jw_end_array(w);
+}
+
 static char *format(const struct cm_spec *spec)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
@@ -60,6 +78,7 @@ static char *format(const struct cm_spec *spec)
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
 	write_limits(&spec->limits, &w);
+	write_volumes(spec, &w);
 	cm_jw_end_object(&w);
 	return cm_buf_take(&out);
 }
@@ -106,6 +125,32 @@ static void read_limits(const struct cm_json *has, struct cm_limits *ret)
 	}
 }
 
+static int read_volumes(const struct cm_json *list, struct cm_spec *spec, struct cm_error *err)
+{
+	size_t n = 0;
+
+	for (const struct cm_json *v = list ? list->first_child : NULL; v; v = v->next)
+		n++;
+	if (n == 0)
+		return CM_OK;
+	spec->volumes = cm_calloc(n, sizeof(*spec->volumes));
+	if (!spec->volumes)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	for (const struct cm_json *v = list->first_child; v; v = v->next) {
+		struct cm_volume *volume = &spec->volumes[spec->n_volumes++];
+
+		/* where nothing is said it is the tighter one */
+		volume->is_read_only = cm_json_bool(v, "readOnly", true);
+		if (!cm_json_str(v, "src", NULL) || !cm_json_str(v, "dst", NULL))
+			return cm_error_set(err, CM_E_PROTOCOL, 0,
+					    "a volume of the session's state is not understood");
+		if (!copy_text(&volume->src, cm_json_str(v, "src", NULL)) ||
+		    !copy_text(&volume->dst, cm_json_str(v, "dst", NULL)))
+			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	}
+	return CM_OK;
+}
+
 static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
 {
 	struct cm_json_doc *doc = NULL;
@@ -119,8 +164,20 @@ static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
 	spec->limits.is_cpuset_optional = cm_json_bool(has, "cpusetOptional", false);
 	if (!copy_text(&spec->limits.cpuset, cm_json_str(has, "cpuset", NULL)))
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	if (r == CM_OK)
+		r = read_volumes(cm_json_get(has, "volumes"), spec, err);
 	cm_json_free(doc);
 	return r;
+}
+
+/* --read-only is not kept by itself, but as what it made of the workspace and each volume. */
+static bool is_all_read_only(const struct cm_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_volumes; i++) {
+		if (!spec->volumes[i].is_read_only)
+			return false;
+	}
+	return spec->is_workspace_read_only;
 }
 
 int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
@@ -131,7 +188,7 @@ int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *re
 
 	cm_spec_init(ret);
 	ret->workspace_kind = record->workspace_kind;
-	ret->is_workspace_read_only = ret->is_read_only = record->is_workspace_read_only;
+	ret->is_workspace_read_only = record->is_workspace_read_only;
 	/* 0: the file says nothing, and then the tightest holds, which is built in */
 	if (record->network != 0)
 		ret->network = record->network;
@@ -145,6 +202,7 @@ int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *re
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	if (r == CM_OK && record->settings_json)
 		r = parse(record->settings_json, ret, err);
+	ret->is_read_only = is_all_read_only(ret);
 	if (r < 0)
 		cm_spec_clear(ret);
 	else
@@ -162,6 +220,9 @@ static void swap_text(char **a, char **b)
 
 void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 {
+	struct cm_volume *volumes = spec->volumes;
+	size_t n_volumes = spec->n_volumes;
+
 	spec->workspace_kind = has->workspace_kind;
 	spec->is_workspace_read_only = has->is_workspace_read_only;
 	spec->is_read_only = has->is_read_only;
@@ -171,6 +232,10 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++)
 		*limit_at(&spec->limits, i) = *limit_at(&has->limits, i);
 	spec->limits.is_cpuset_optional = has->limits.is_cpuset_optional;
+	spec->volumes = has->volumes;
+	spec->n_volumes = has->n_volumes;
+	has->volumes = volumes;
+	has->n_volumes = n_volumes;
 	swap_text(&spec->limits.cpuset, &has->limits.cpuset);
 	swap_text(&spec->workspace, &has->workspace);
 	swap_text(&spec->repo, &has->repo);

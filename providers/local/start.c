@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json_write.h"
@@ -51,13 +52,33 @@ static int make_marker_dir(const struct cm_local *l, const char *path, struct cm
 	return CM_OK;
 }
 
+/* Borrowed by a spec of which nothing is freed but this. */
+static struct cm_volume *volumes_there(const struct cm_spec *spec, size_t *ret_n)
+{
+	struct cm_volume *there = cm_calloc(spec->n_volumes + 1, sizeof(*there));
+	struct stat st;
+
+	*ret_n = 0;
+	for (size_t i = 0; there && i < spec->n_volumes; i++) {
+		if (stat(spec->volumes[i].src, &st) == 0)
+			there[(*ret_n)++] = spec->volumes[i];
+	}
+	return there;
+}
+
 static int connect_running(struct cm_local *l, struct cm_error *err)
 {
 	int64_t deadline = cm_clock_mono_ms() + CONNECT_WAIT_MS;
+	struct cm_spec spec = l->spec;
 	int r;
 
+	/* the jail has its volumes, also those whose source is gone by now */
+	spec.volumes = volumes_there(&l->spec, &spec.n_volumes);
+	if (!spec.volumes)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	/* facts and environment as a start would have them; the plan is the running jail's */
-	r = cm_local_plan_make(l, &l->spec, work_dir(l), false, NULL, NULL, err);
+	r = cm_local_plan_make(l, &spec, work_dir(l), false, NULL, NULL, err);
+	free(spec.volumes);
 	if (r < 0)
 		return r;
 	/* a keeper of another version refuses, and says what to do */

@@ -249,6 +249,7 @@ static int put_volume(struct cm_apply *a, char *own_src, char *own_dst, bool is_
 		.src = cm_ptr_take(&src),
 		.dst = cm_ptr_take(&dst),
 		.is_read_only = is_read_only,
+		.is_asked = a->setting->is_asked,
 	};
 	a->index = slot;
 	return CM_OK;

@@ -96,6 +96,7 @@ static int copy_volumes(struct cm_spec *to, const struct cm_spec *from)
 	to->n_volumes = from->n_volumes;
 	for (size_t i = 0; i < from->n_volumes; i++) {
 		to->volumes[i].is_read_only = from->volumes[i].is_read_only;
+		to->volumes[i].is_asked = from->volumes[i].is_asked;
 		to->volumes[i].src = cm_strdup(from->volumes[i].src);
 		to->volumes[i].dst = cm_strdup(from->volumes[i].dst);
 		if (!to->volumes[i].src || !to->volumes[i].dst)

@@ -65,6 +65,8 @@ struct cm_volume {
 	char *src;
 	char *dst;
 	bool is_read_only;
+	/* by the command line, as in struct cm_spec */
+	bool is_asked;
 };
 
 struct cm_limits {

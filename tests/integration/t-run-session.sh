@@ -219,6 +219,32 @@ refused "session 'c' was made with another --git: 'rw'" '*' 'the tighter of two 
 run rm --files c
 finish
 
+begin 'volumes'
+mkdir "$work/v" "$work/u" && echo v >"$work/v/file" && give "$work/v" "$work/u"
+run run --session v -v "$work/v:/data" -- cat /data/file
+expect_out v 'of a session that is made'
+run run --session v -- cat /data/file
+expect_out v 'the next run has them'
+run run --session v --volume "$work/v:/data" -- cat /data/file
+expect_out v 'and may name them again'
+run run --session v -v "$work/u:/other" -- echo wrong
+refused "session 'v' was made with another --volume: '$work/v:/data'" '*rm v*' 'one that it has not'
+run run --session v -v "$work/v:/data:ro" -- echo wrong
+refused "session 'v' was made with another --volume: '$work/v:/data'" '*' 'one that it has otherwise'
+run stop v
+run run --session v -v "$work/u:/other" -- echo wrong
+refused "session 'v' was made with another --volume: '$work/v:/data'" '*' 'nor when it is stopped'
+run run --session v -- cat /data/file
+expect_out v 'another start has them'
+mv "$work/v" "$work/gone"
+run run --session v -- cat /data/file
+expect_out v 'one that runs has what is gone from its place'
+run stop v
+run run --session v -- echo wrong
+refused "*'$work/v'*" '*' 'a start has not'
+run rm --files v
+finish
+
 begin 'ten first runs at once'
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"${as[@]}" "$casemate" run --session ten -- sh -c 'readlink /proc/self/ns/pid' >>"$work/out" 2>>"$work/err" &

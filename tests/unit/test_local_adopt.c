@@ -33,11 +33,25 @@ static const struct row rows[] = {
 	{ CM_KEY_READ_ONLY, "--workspace|/w:ro", "--read-only", "" },
 	{ CM_KEY_READ_ONLY, "--workspace|/w|--read-only", "--workspace|/w|--read-only", "" },
 	{ CM_KEY_READ_ONLY, "", "--no-read-only", "" },
+	{ CM_KEY_READ_ONLY, "--read-only|-v|/a", "--read-only|-v|/a", "" },
+	{ CM_KEY_READ_ONLY, "--workspace|/w:ro|-v|/a", "--read-only", "false" },
 	{ CM_KEY_READ_ONLY, "", "--read-only", "false" },
 	{ CM_KEY_READ_ONLY, "--repo|/r", "--repo|/r|--read-only", "false" },
 	{ CM_KEY_READ_ONLY, "--read-only", "--no-read-only", "true" },
-	{ CM_KEY_VOLUME, "", "", "" },
-	{ CM_KEY_MOUNT, "", "", "" },
+	{ CM_KEY_VOLUME, "-v|/a", "-v|/a", "" },
+	{ CM_KEY_VOLUME, "-v|/a:/x:ro|-v|/b", "-v|/a:/x:ro", "" },
+	{ CM_KEY_VOLUME, "-v|/a:/x:ro|-v|/b", "", "" },
+	{ CM_KEY_VOLUME, "--read-only|-v|/a", "-v|/a:ro", "" },
+	{ CM_KEY_VOLUME, "", "-v|/a", "none" },
+	{ CM_KEY_VOLUME, "-v|/a:/x:ro|-v|/b", "-v|/b|-v|/c", "/a:/x:ro, /b" },
+	{ CM_KEY_VOLUME, "-v|/a:/x", "-v|/b:/x", "/a:/x" },
+	{ CM_KEY_VOLUME, "-v|/a:/x", "-v|/a:/y", "/a:/x" },
+	{ CM_KEY_VOLUME, "-v|/a", "-v|/a:ro", "/a" },
+	{ CM_KEY_VOLUME, "-v|/a:ro", "-v|/a", "/a:ro" },
+	{ CM_KEY_MOUNT, "-v|/a:/x:ro", "--mount|type=bind,src=/a,dst=/x,ro", "" },
+	{ CM_KEY_MOUNT, "--mount|type=bind,src=/a:b,dst=/x", "--mount|type=bind,src=/a:b,dst=/x",
+	  "" },
+	{ CM_KEY_VOLUME, "-v|/a:/x", "--mount|type=bind,src=/a,dst=/x,ro", "/a:/x" },
 	{ CM_KEY_WORKDIR, "--workdir|/a", "--workdir|/b", "" },
 	{ CM_KEY_REPO, "--repo|/r", "--repo|/r", "" },
 	{ CM_KEY_REPO, "--repo|/r", "", "" },
@@ -185,10 +199,14 @@ static void assert_has(const struct cm_local *l, const char *made, const char *a
 	struct cm_spec spec;
 	CM_AUTO_FREE char *is = kept(&l->spec);
 	CM_AUTO_FREE char *was = NULL;
+	bool all;
 
 	parse(made, true, &spec);
-	/* a workspace is read-only whichever of the two options said so */
-	spec.is_read_only = spec.is_workspace_read_only;
+	/* what is all read-only is that whichever options said so */
+	all = spec.is_workspace_read_only;
+	for (size_t i = 0; i < spec.n_volumes; i++)
+		all = all && spec.volumes[i].is_read_only;
+	spec.is_read_only = all;
 	was = kept(&spec);
 	cm_spec_clear(&spec);
 	if (strcmp(is, was) != 0)
@@ -280,7 +298,8 @@ static void test_level(void **state)
 	assert_level(true, "", NULL, "--min-level|full", "session 's' runs at level 'unknown'");
 }
 
-static const char everything[] = "--workspace|/w:ro|--rootfs|/r|--cpuset|0|--memory|1G";
+static const char everything[] = "--workspace|/w:ro|--rootfs|/r|--cpuset|0|--memory|1G|"
+				 "-v|/a|-v|/b:/c:ro";
 
 /* Of what has no memory nothing is forgotten silently: it fails. */
 static void test_allocations(void **state)
