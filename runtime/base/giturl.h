@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addresses that git calls URLs: gitrepository-layout's paths, scheme://, and host:path as ssh
+ * has it. Parsed strictly: an address ends in other programs, and in messages.
+ */
+#ifndef CM_RUNTIME_BASE_GITURL_H
+#define CM_RUNTIME_BASE_GITURL_H
+
+#include <stdbool.h>
+
+#include "casemate/error.h"
+
+enum cm_giturl_kind {
+	CM_GITURL_PATH = 1,
+	CM_GITURL_FILE,
+	CM_GITURL_HTTP,
+	CM_GITURL_HTTPS,
+	CM_GITURL_GIT,
+	CM_GITURL_SSH,
+};
+
+struct cm_giturl {
+	enum cm_giturl_kind kind;
+	/* lower case; of an IPv6 address without its brackets; NULL for PATH and FILE */
+	char *host;
+	/* the scheme's own where none is given */
+	unsigned int port;
+	/* decoded; NULL: none is given */
+	char *user;
+	char *password;
+	/* from the host on; of PATH and FILE the path itself */
+	char *path;
+	/* the whole address without a password */
+	char *text;
+};
+
+/* Is it an address at all, and not a plain path? git's rule: a colon before any slash. */
+bool cm_giturl_is_remote(const char *text);
+/* Errors never repeat the text, which may hold a password. *ret is the caller's to clear. */
+int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *err);
+/* Would a credential for a be one for b? Scheme, host and port. */
+bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b);
+void cm_giturl_clear(struct cm_giturl *url);
+
+#endif
