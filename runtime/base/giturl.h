@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses that git calls URLs: gitrepository-layout's paths, scheme://, and host:path as ssh
- * has it. Parsed strictly: an address ends in other programs, and in messages.
+ * The addresses that git calls URLs: paths, SCHEME://, and HOST:PATH for ssh. Parsed strictly: an
+ * address ends in other programs, which must not read another one out of it, and in messages.
  */
 #ifndef CM_RUNTIME_BASE_GITURL_H
 #define CM_RUNTIME_BASE_GITURL_H
@@ -9,6 +9,9 @@
 #include <stdbool.h>
 
 #include "casemate/error.h"
+
+/* bytes of an address */
+#define CM_GITURL_MAX 4096
 
 enum cm_giturl_kind {
 	CM_GITURL_PATH = 1,
@@ -28,18 +31,31 @@ struct cm_giturl {
 	/* decoded; NULL: none is given */
 	char *user;
 	char *password;
-	/* from the host on; of PATH and FILE the path itself */
+	/* as it is written, from the host on; of PATH and FILE the path itself, decoded */
 	char *path;
-	/* the whole address without a password */
+	/*
+	 * The whole address without a secret: none has a password, and only ssh's have a user name,
+	 * since in http a token may stand there. Of FILE the path.
+	 */
 	char *text;
 };
 
 /* Is it an address at all, and not a plain path? git's rule: a colon before any slash. */
 bool cm_giturl_is_remote(const char *text);
-/* Errors never repeat the text, which may hold a password. *ret is the caller's to clear. */
+/*
+ * CM_OK, CM_E_INVALID or CM_E_NOMEM. Errors never repeat the text, which may hold a password.
+ * *ret is the caller's to clear.
+ */
 int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *err);
 /* Would a credential for a be one for b? Scheme, host and port. */
 bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b);
+/*
+ * What a checkout's directory is called: "name" of ".../name", ".../name.git" and ".../name/.git".
+ * Of A-Z a-z 0-9 . _ - only, beginning with none of . -; "repository" where nothing is left. Caller
+ * frees; NULL: memory.
+ */
+char *cm_giturl_name(const struct cm_giturl *url);
+/* Passwords and user names are wiped. */
 void cm_giturl_clear(struct cm_giturl *url);
 
 #endif
