@@ -12,7 +12,7 @@
 #include "providers/local/local_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/path.h"
+#include "runtime/base/giturl.h"
 #include "runtime/base/sha256.h"
 
 /* how long another client may hold a session's lock (a checkout with setup takes its time) */
@@ -97,46 +97,36 @@ char *cm_local_setup_digest(const struct cm_strv *setup)
 	return cm_asprintf("sha256:%s", hex);
 }
 
-/* "name" of ".../name", ".../name.git" and ".../name/.git" */
-static char *repository_name(const char *repo)
+/* The directory of the session's that the repository is checked out in. */
+static int checkout_path(const struct cm_local *l, const char *id, char **ret, struct cm_error *err)
 {
-	CM_AUTO_FREE char *clean = cm_path_clean(repo);
-	const char *base;
-	size_t n;
+	CM_AUTO_FREE char *name = NULL;
+	struct cm_giturl url;
+	int r = cm_giturl_parse(l->spec.repo, &url, err);
 
-	if (!clean)
-		return NULL;
-	n = strlen(clean);
-	if (n > 5 && strcmp(clean + n - 5, "/.git") == 0)
-		clean[n - 5] = '\0';
-	base = cm_path_base(clean);
-	n = strlen(base);
-	if (n > 4 && strcmp(base + n - 4, ".git") == 0)
-		n -= 4;
-	if (n == 0 || base[0] == '/')
-		return cm_strdup("repository");
-	return cm_asprintf("%.*s", (int)n, base);
+	if (r < 0)
+		return r;
+	name = cm_giturl_name(&url);
+	cm_giturl_clear(&url);
+	*ret = name ? cm_asprintf("%s/%s/%s", l->store.root, id, name) : NULL;
+	return *ret ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 }
 
 static int fill_record(struct cm_local *l, struct cm_session_record *record, const char *id,
 		       struct cm_error *err)
 {
 	const struct cm_spec *spec = &l->spec;
+	int r;
 
 	record->id = cm_strdup(id);
 	record->root = cm_strdup(l->store.root);
 	record->is_temporary = l->is_temporary;
 	record->created_ms = cm_clock_real_ms();
 	record->setup_digest = cm_local_setup_digest(&spec->setup);
-	if (spec->repo) {
-		CM_AUTO_FREE char *name = repository_name(spec->repo);
-
-		record->checkout = name ? cm_asprintf("%s/%s/%s", l->store.root, id, name) : NULL;
-	}
-	if (!record->id || !record->root || !record->setup_digest ||
-	    (spec->repo && !record->checkout))
+	if (!record->id || !record->root || !record->setup_digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	return cm_local_record(spec, record, err);
+	r = spec->repo ? checkout_path(l, id, &record->checkout, err) : CM_OK;
+	return r < 0 ? r : cm_local_record(spec, record, err);
 }
 
 static bool is_there(const char *path)
