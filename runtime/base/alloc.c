@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Only tests write it, so threads of a library user only ever read the same -1. */
 static long allocations_left = -1;
@@ -48,4 +49,12 @@ void *cm_calloc(size_t n, size_t size)
 void *cm_realloc(void *p, size_t size)
 {
 	return may_allocate() ? realloc(p, size ? size : 1) : NULL;
+}
+
+void cm_free_secret(char **s)
+{
+	if (*s)
+		explicit_bzero(*s, strlen(*s));
+	free(*s);
+	*s = NULL;
 }

@@ -473,14 +473,10 @@ char *cm_giturl_name(const struct cm_giturl *url)
 
 void cm_giturl_clear(struct cm_giturl *url)
 {
-	if (url->password)
-		explicit_bzero(url->password, strlen(url->password));
 	/* a token may be all there is */
-	if (url->user)
-		explicit_bzero(url->user, strlen(url->user));
+	cm_free_secret(&url->user);
+	cm_free_secret(&url->password);
 	free(url->host);
-	free(url->user);
-	free(url->password);
 	free(url->path);
 	free(url->text);
 	*url = (struct cm_giturl){ 0 };

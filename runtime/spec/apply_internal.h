@@ -40,5 +40,11 @@ int cm_apply_check_text(const struct cm_apply *a, const char *text, struct cm_er
 /* And no dash first: a program that gets the name later could take it for an option. */
 int cm_apply_check_name(const struct cm_apply *a, const char *text, struct cm_error *err);
 int cm_apply_no_memory(struct cm_error *err);
+/*
+ * Absolute, and clean unless it holds "..": what that means depends on symbolic links, so it is
+ * left to the kernel.
+ */
+int cm_apply_make_absolute(const struct cm_apply *a, const char *text, char **ret,
+			   struct cm_error *err);
 
 #endif

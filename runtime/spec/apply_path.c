@@ -46,12 +46,8 @@ static int expand_home(const struct cm_apply *a, const char *text, char **ret, s
 	return *ret ? CM_OK : cm_apply_no_memory(err);
 }
 
-/*
- * Absolute, and clean unless it holds "..": what that means depends on symbolic links, so it is
- * left to the kernel.
- */
-static int make_absolute(const struct cm_apply *a, const char *text, char **ret,
-			 struct cm_error *err)
+int cm_apply_make_absolute(const struct cm_apply *a, const char *text, char **ret,
+			   struct cm_error *err)
 {
 	CM_AUTO_FREE char *expanded = NULL;
 	CM_AUTO_FREE char *joined = NULL;
@@ -74,7 +70,7 @@ static int make_absolute(const struct cm_apply *a, const char *text, char **ret,
 int cm_apply_path(struct cm_apply *a, struct cm_error *err)
 {
 	char *path = NULL;
-	int r = make_absolute(a, a->setting->value, &path, err);
+	int r = cm_apply_make_absolute(a, a->setting->value, &path, err);
 
 	return r == CM_OK ? cm_apply_store(a, path, err) : r;
 }
@@ -135,7 +131,7 @@ int cm_apply_workspace(struct cm_apply *a, struct cm_error *err)
 	if (!is_read_only)
 		take_suffix(text, ":rw");
 	if (text[0] != '\0') {
-		r = make_absolute(a, text, &path, err);
+		r = cm_apply_make_absolute(a, text, &path, err);
 		if (r != CM_OK)
 			return r;
 	}
@@ -145,59 +141,9 @@ int cm_apply_workspace(struct cm_apply *a, struct cm_error *err)
 	a->spec->is_workspace_read_only = is_read_only;
 	free(cm_ptr_take(&a->spec->repo));
 	free(cm_ptr_take(&a->spec->ref));
+	cm_spec_forget_credential(a->spec);
 	cm_apply_forget(a, CM_KEY_REPO);
 	cm_apply_forget(a, CM_KEY_REF);
-	return CM_OK;
-}
-
-/* As git: a colon before any slash is HOST:PATH. */
-static bool is_url(const char *text)
-{
-	return strstr(text, "://") || (strchr(text, ':') && text[strcspn(text, ":/")] == ':');
-}
-
-/* "https://user:secret@host": would be kept in state files and shown in listings. */
-static bool has_password(const char *url)
-{
-	const char *authority = strstr(url, "://");
-	size_t len;
-	const char *at;
-
-	if (!authority)
-		return false;
-	authority += 3;
-	len = strcspn(authority, "/?#");
-	at = memchr(authority, '@', len);
-	return at && memchr(authority, ':', (size_t)(at - authority));
-}
-
-int cm_apply_repo(struct cm_apply *a, struct cm_error *err)
-{
-	const char *value = a->setting->value;
-	char *repo = NULL;
-	int r = cm_apply_check_name(a, value, err);
-
-	if (r != CM_OK)
-		return r;
-	if (has_password(value)) {
-		r = cm_error_set(err, CM_E_INVALID, 0, "%s must not have a password in its URL",
-				 a->setting->what);
-		cm_error_hint(err, "clone it and give --repo the path of the clone");
-		return r;
-	}
-	if (is_url(value))
-		repo = cm_strdup(value);
-	else
-		r = make_absolute(a, value, &repo, err);
-	if (r != CM_OK)
-		return r;
-	r = cm_apply_store(a, repo, err);
-	if (r != CM_OK)
-		return r;
-	a->spec->workspace_kind = CM_WORKSPACE_REPO;
-	a->spec->is_workspace_read_only = false;
-	free(cm_ptr_take(&a->spec->workspace));
-	cm_apply_forget(a, CM_KEY_WORKSPACE);
 	return CM_OK;
 }
 
@@ -261,7 +207,7 @@ static int add_volume(struct cm_apply *a, const char *src, const char *dst, bool
 {
 	CM_AUTO_FREE char *host = NULL;
 	CM_AUTO_FREE char *inside = NULL;
-	int r = make_absolute(a, src, &host, err);
+	int r = cm_apply_make_absolute(a, src, &host, err);
 
 	if (r != CM_OK)
 		return r;

@@ -8,7 +8,8 @@
 
 static void clear_setting(struct cm_setting *setting)
 {
-	free(setting->value);
+	/* an address with a password, a variable's value */
+	cm_free_secret(&setting->value);
 	free(setting->what);
 	free(setting->place);
 }

@@ -104,6 +104,18 @@ static int contradiction(const struct cm_merge *m, enum cm_key key, const char *
 	return r;
 }
 
+/* Only a command line's address has one; see cm_apply_repo. */
+static int note_password(struct cm_merge *m, struct cm_error *err)
+{
+	if (!m->spec->repo_secret)
+		return CM_OK;
+	if (cm_strv_add(&m->notes,
+			"--repo has a password, and other users of this host can read "
+			"command lines; the variable CASEMATE_GIT_TOKEN is not shown") != CM_OK)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return CM_OK;
+}
+
 int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 {
 	const struct cm_spec *spec = m->spec;
@@ -119,7 +131,7 @@ int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 	if (spec->is_json && spec->tty == CM_YES)
 		return contradiction(m, CM_KEY_JSON, "and a terminal (--tty) contradict each other",
 				     "--result FILE gives the same object beside live output", err);
-	return CM_OK;
+	return note_password(m, err);
 }
 
 void cm_merge_finish(struct cm_merge *m)

@@ -16,7 +16,8 @@ static const size_t string_fields[] = {
 	offsetof(struct cm_spec, workspace),	 offsetof(struct cm_spec, repo),
 	offsetof(struct cm_spec, ref),		 offsetof(struct cm_spec, workdir),
 	offsetof(struct cm_spec, limits.cpuset), offsetof(struct cm_spec, rootfs),
-	offsetof(struct cm_spec, result),
+	offsetof(struct cm_spec, result),	 offsetof(struct cm_spec, repo_user),
+	offsetof(struct cm_spec, repo_secret),
 };
 
 static const size_t vector_fields[] = {
@@ -76,8 +77,15 @@ static void clear_volumes(struct cm_spec *spec)
 	spec->n_volumes = 0;
 }
 
+void cm_spec_forget_credential(struct cm_spec *spec)
+{
+	cm_free_secret(&spec->repo_user);
+	cm_free_secret(&spec->repo_secret);
+}
+
 void cm_spec_clear(struct cm_spec *spec)
 {
+	cm_spec_forget_credential(spec);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(string_fields); i++)
 		free(*string_at(spec, i));
 	for (size_t i = 0; i < CM_ARRAY_SIZE(vector_fields); i++)

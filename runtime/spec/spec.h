@@ -102,8 +102,15 @@ struct cm_spec {
 	bool is_workspace_read_only;
 	/* --read-only: holds for the workspace, of whatever kind, and each volume; applied to them */
 	bool is_read_only;
-	/* CM_WORKSPACE_REPO: a URL, or a path made absolute */
+	/* CM_WORKSPACE_REPO: a URL without its password, or a path made absolute */
 	char *repo;
+	/*
+	 * What the URL had of a user name and a password; each may be NULL. No key has them for its
+	 * field, so that nothing that shows or stores a spec finds them. cm_config_git_credential
+	 * says what counts.
+	 */
+	char *repo_user;
+	char *repo_secret;
 	char *ref;
 	struct cm_strv setup;
 
@@ -142,6 +149,8 @@ struct cm_spec {
 
 void cm_spec_init(struct cm_spec *spec);
 void cm_spec_clear(struct cm_spec *spec);
+/* Wipes and frees repo_user and repo_secret. */
+void cm_spec_forget_credential(struct cm_spec *spec);
 /* Deep. *to holds nothing before; on failure it holds nothing after. CM_OK or CM_E_NOMEM. */
 int cm_spec_copy(struct cm_spec *to, const struct cm_spec *from);
 

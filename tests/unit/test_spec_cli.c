@@ -291,6 +291,36 @@ static void test_a_repositorys_file(void **state)
 	assert_int_equal(unlink(".casemate.json"), 0);
 }
 
+/* Whatever shows a spec, and whatever is wrong, the password of an address is not in it. */
+static void test_a_password(void **state)
+{
+	static const char *const asked[] = {
+		"config|show|--repo|https://alice:s3cr3t@example.org/a",
+		"config|show|--origin|--json|--repo|https://alice:s3cr3t@example.org/a",
+		"config|show|--repo|https://alice:s3cr3t@example.org/a|x",
+		"run|--repo|https://alice:s3cr3t@example.org/a|true",
+		"run|--repo|https://alice:s3cr3t@example.org/a|--verbose|--json|true",
+		"run|--repo|https://alice:s3cr3t@example.org/a|--workspace|.|true",
+		"run|--repo|https://alice:s3cr3t@/a|true",
+		"run|--repo=https:/alice:s3cr3t@example.org/a|true",
+		"run|--repo=alice:s3cr3t@example.org/a|true",
+		"run|--policy|p.json|true",
+		"config|check|p.json",
+	};
+
+	(void)state;
+	write_file("p.json", "{\"repo\": \"https://alice:s3cr3t@example.org/a\"}");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(asked); i++) {
+		(void)run(asked[i]);
+		if (strstr(out, "s3cr3t") || strstr(err, "s3cr3t") || strstr(out, "alice"))
+			fail_msg("'%s': '%s' '%s'", asked[i], out, err);
+	}
+	assert_int_equal(unlink("p.json"), 0);
+	assert_int_equal(run(asked[0]), 0);
+	assert_non_null(strstr(out, "repo = https://example.org/a\n"));
+	assert_non_null(strstr(err, "note: --repo has a password"));
+}
+
 /* Where the result goes of a command line that is wrong; only of what comes before the command. */
 static void test_outputs_of_a_wrong_line(void **state)
 {
@@ -434,15 +464,11 @@ static void test_simple_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_lines),
-		TEST(test_alone),
-		TEST(test_help),
-		TEST(test_a_repositorys_file),
-		TEST(test_outputs_of_a_wrong_line),
-		TEST(test_show_as_json),
-		TEST(test_check),
-		TEST(test_a_full_disk),
-		TEST(test_simple_options),
+		TEST(test_lines),	 TEST(test_alone),
+		TEST(test_help),	 TEST(test_a_repositorys_file),
+		TEST(test_a_password),	 TEST(test_outputs_of_a_wrong_line),
+		TEST(test_show_as_json), TEST(test_check),
+		TEST(test_a_full_disk),	 TEST(test_simple_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

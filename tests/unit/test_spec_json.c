@@ -65,6 +65,7 @@ static const struct {
 	  "volume=/etc/pol/d:/d:ro volume=/home/alice/x" },
 	{ "{\"volume\": \"/d\"}", "volume=/d" },
 	{ "{\"repo\": \"r\"}", "repo=/etc/pol/r" },
+	{ "{\"repo\": \"https://alice@example.org/a\"}", "repo=https://example.org/a" },
 	{ "{\"workspace\": \"w:ro\"}", "workspace=/etc/pol/w:ro" },
 	{ "{\"workspace\": false}", "workspace=" },
 	{ "{\"user\": \"root\", \"git\": \"rw\", \"min-level\": \"full\"}",
@@ -182,6 +183,14 @@ static const struct {
 	{ "{\"repo\": \"/a\",\n\"workspace\": \"/b\"}", 0,
 	  "p.json:1: 'workspace' and 'repo' contradict each other",
 	  "--workspace works on a tree as it is, --repo on a new checkout" },
+	{ "{\n\"repo\": \"https://u:secret@example.org/a\"}", 0,
+	  "p.json:2: 'repo' must not have a password in its address",
+	  "a file is no place for one: leave it out, and put it into the variable "
+	  "CASEMATE_GIT_TOKEN" },
+	{ "{\"repo\": \"https:/u:secret@example.org/a\"}", 0,
+	  "p.json:1: 'repo': the repository's address is of an unknown kind",
+	  "there are https://, http://, ssh://, git:// and file://, HOST:PATH for ssh, and the "
+	  "path of a repository" },
 	{ "{\"profiles\": {}}", 0, "p.json:1: 'profiles' cannot be in this file",
 	  "profiles are in the configuration files" },
 	{ "{\"ceiling\": {}}", CM_FILE_PROFILES, "p.json:1: 'ceiling' cannot be in this file",

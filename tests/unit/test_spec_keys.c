@@ -271,6 +271,7 @@ static void fill(struct cm_spec *spec)
 		if (info->offset != SIZE_MAX)
 			apply_text(spec, info, info->example);
 	}
+	apply_text(spec, cm_key_info(CM_KEY_REPO), "https://alice:pw@example.org/app.git");
 	assert_int_equal(cm_strv_add(&spec->argv, "true"), CM_OK);
 }
 
@@ -295,6 +296,9 @@ static void test_copy(void **state)
 	}
 	assert_string_equal(copy.argv.v[0], "true");
 	assert_ptr_not_equal(copy.repo, spec.repo);
+	assert_string_equal(copy.repo_user, "alice");
+	assert_string_equal(copy.repo_secret, "pw");
+	assert_ptr_not_equal(copy.repo_secret, spec.repo_secret);
 	cm_spec_clear(&copy);
 	cm_spec_clear(&spec);
 }
@@ -317,6 +321,7 @@ static void test_copy_without_memory(void **state)
 			break;
 		assert_int_equal(r, CM_E_NOMEM);
 		assert_null(copy.repo);
+		assert_null(copy.repo_secret);
 		assert_null(copy.volumes);
 	}
 	assert_true(allowed > 5);

@@ -137,6 +137,40 @@ static void test_workspace_and_repo_replace_each_other(void **state)
 	close_world(&w);
 }
 
+/* A password is nowhere but in its own field; and it goes with its repository. */
+static void test_a_password_of_a_repository(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_world(&w);
+	assert_int_equal(lay_flags(&w, "--repo https://al%40x:p%3aw@example.org/a a"), CM_OK);
+	assert_dump(&w, "repo=https://example.org/a -- a");
+	assert_string_equal(w.spec.repo_user, "al@x");
+	assert_string_equal(w.spec.repo_secret, "p:w");
+	assert_int_equal(w.m.notes.n, 0);
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_OK);
+	assert_int_equal(w.m.notes.n, 1);
+	assert_string_equal(w.m.notes.v[0],
+			    "--repo has a password, and other users of this host can read command "
+			    "lines; the variable CASEMATE_GIT_TOKEN is not shown");
+	/* another repository has another password, or none */
+	assert_int_equal(lay_flags(&w, "--repo ssh://git@example.com/a a"), CM_OK);
+	assert_string_equal(w.spec.repo_user, "git");
+	assert_null(w.spec.repo_secret);
+	assert_int_equal(lay_flags(&w, "--repo https://alice:pw@example.org/a a"), CM_OK);
+	assert_int_equal(lay_flags(&w, "--repo /srv/a a"), CM_OK);
+	assert_null(w.spec.repo_user);
+	assert_null(w.spec.repo_secret);
+	assert_int_equal(lay_flags(&w, "--repo https://alice:pw@example.org/a a"), CM_OK);
+	assert_int_equal(lay_flags(&w, "--workspace /w a"), CM_OK);
+	assert_null(w.spec.repo_user);
+	assert_null(w.spec.repo_secret);
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_OK);
+	assert_int_equal(w.m.notes.n, 1);
+	close_world(&w);
+}
+
 static void test_contradictions_name_the_file(void **state)
 {
 	struct world w;
@@ -406,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_later_wins),
 		cmocka_unit_test(test_lists_grow),
 		cmocka_unit_test(test_workspace_and_repo_replace_each_other),
+		cmocka_unit_test(test_a_password_of_a_repository),
 		cmocka_unit_test(test_contradictions_name_the_file),
 		cmocka_unit_test(test_what_follows),
 		cmocka_unit_test(test_ceilings),
