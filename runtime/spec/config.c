@@ -1,32 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment and the configuration files; the only reader of either. */
+/* The environment, which nothing else reads, and what the configuration files make of a spec. */
 #include "runtime/spec/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/json.h"
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
-
-/* what a file must be to be read */
-enum {
-	/* an absent file is empty */
-	READ_OPTIONAL = 1U << 0,
-	/* a regular file, so that opening cannot hang */
-	READ_REGULAR = 1U << 1,
-	/* no symbolic link: another may have made it */
-	READ_NO_LINK = 1U << 2,
-	/* the caller's own, or root's */
-	READ_OWN = 1U << 3,
-};
+#include "runtime/spec/config_internal.h"
 
 static int no_memory(struct cm_error *err)
 {
@@ -175,94 +160,6 @@ void cm_config_clear(struct cm_config *config)
 	*config = (struct cm_config){ 0 };
 }
 
-static int check_type(const struct stat *st, const char *path, unsigned int flags,
-		      struct cm_error *err)
-{
-	int r;
-
-	if (S_ISDIR(st->st_mode) || ((flags & READ_REGULAR) && !S_ISREG(st->st_mode))) {
-		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
-		cm_error_hint(err, (flags & READ_REGULAR) ? "remove it, or put a file of JSON there"
-							  : "name a file");
-		return r;
-	}
-	if (!(flags & READ_OWN))
-		return CM_OK;
-	if (st->st_uid != 0 && st->st_uid != geteuid()) {
-		r = cm_error_set(err, CM_E_DENIED, 0, "'%s' belongs to another user (uid %u)", path,
-				 (unsigned int)st->st_uid);
-		cm_error_hint(err, "set HOME to your own home directory; "
-				   "under sudo use sudo -H");
-		return r;
-	}
-	if (st->st_mode & S_IWOTH) {
-		r = cm_error_set(err, CM_E_DENIED, 0, "'%s' is writable by everyone", path);
-		cm_error_hint(err, "chmod o-w '%s'", path);
-		return r;
-	}
-	return CM_OK;
-}
-
-static int open_failed(const char *path, int error, struct cm_error *err)
-{
-	int r;
-
-	if (error == ELOOP) {
-		r = cm_error_set(err, CM_E_INVALID, 0, "'%s' is not a regular file", path);
-		cm_error_hint(err, "remove it, or put a file of JSON there");
-		return r;
-	}
-	r = cm_error_set(err, error == ENOENT ? CM_E_NOT_FOUND : CM_E_SYS, error,
-			 "cannot open '%s'", path);
-	cm_error_hint(err, "check the path and its permissions");
-	return r;
-}
-
-static int too_large(const char *path, struct cm_error *err)
-{
-	int r = cm_error_set(err, CM_E_LIMIT, 0, "'%s' is larger than %lu bytes", path,
-			     CM_JSON_MAX_BYTES);
-
-	cm_error_hint(err, "a file of settings is much smaller; is it the right one?");
-	return r;
-}
-
-/* *ret_text stays NULL when the file is optional and absent. */
-static int read_file(const char *path, unsigned int flags, char **ret_text, size_t *ret_len,
-		     struct cm_error *err)
-{
-	CM_AUTO_FREE char *text = NULL;
-	CM_AUTO_FD int fd = -1;
-	struct stat st;
-	ssize_t n;
-	int r;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
-				((flags & READ_REGULAR) ? O_NONBLOCK : 0) |
-				((flags & READ_NO_LINK) ? O_NOFOLLOW : 0));
-	if (fd < 0 && (flags & READ_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
-		return CM_OK;
-	if (fd < 0)
-		return open_failed(path, errno, err);
-	if (fstat(fd, &st) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot look at '%s'", path);
-	r = check_type(&st, path, flags, err);
-	if (r != CM_OK)
-		return r;
-	text = cm_malloc(CM_JSON_MAX_BYTES + 1);
-	if (!text)
-		return no_memory(err);
-	n = cm_read_all(fd, text, CM_JSON_MAX_BYTES);
-	if (n == -E2BIG)
-		return too_large(path, err);
-	if (n < 0)
-		return cm_error_set(err, CM_E_SYS, (int)-n, "cannot read '%s'", path);
-	text[n] = '\0';
-	*ret_text = cm_ptr_take(&text);
-	*ret_len = (size_t)n;
-	return CM_OK;
-}
-
 /* The directory that the file is in, absolute. */
 static char *directory_of(const char *path, const char *cwd)
 {
@@ -282,7 +179,7 @@ static int read_settings(const char *path, const char *cwd, unsigned int flags,
 	CM_AUTO_FREE char *text = NULL;
 	CM_AUTO_FREE char *base = NULL;
 	size_t len = 0;
-	int r = read_file(path, flags, &text, &len, err);
+	int r = cm_config_read_file(path, flags, &text, &len, err);
 
 	if (r != CM_OK || !text)
 		return r;
@@ -295,16 +192,16 @@ static int read_settings(const char *path, const char *cwd, unsigned int flags,
 /* Reads both configuration files; a second call does nothing. A file that is absent is empty. */
 static int load_files(struct cm_config *config, struct cm_error *err)
 {
-	unsigned int optional = config->is_user_file_named ? 0 : READ_OPTIONAL;
+	unsigned int optional = config->is_user_file_named ? 0 : CM_READ_OPTIONAL;
 	int r;
 
 	if (config->are_files_loaded)
 		return CM_OK;
-	r = read_settings(config->system_file, config->cwd, READ_OPTIONAL | READ_REGULAR,
+	r = read_settings(config->system_file, config->cwd, CM_READ_OPTIONAL | CM_READ_REGULAR,
 			  CM_FILE_PROFILES | CM_FILE_CEILING, &config->system, err);
 	if (r == CM_OK && config->user_file) {
 		r = read_settings(config->user_file, config->cwd,
-				  optional | READ_REGULAR | READ_OWN, CM_FILE_PROFILES,
+				  optional | CM_READ_REGULAR | CM_READ_OWN, CM_FILE_PROFILES,
 				  &config->user, err);
 		if (r == CM_E_NOT_FOUND)
 			cm_error_wrap(err, "CASEMATE_CONFIG");
@@ -402,7 +299,7 @@ static int read_env_file(const char *path, struct cm_layer *ret, struct cm_error
 {
 	CM_AUTO_FREE char *text = NULL;
 	size_t len = 0;
-	int r = read_file(path, 0, &text, &len, err);
+	int r = cm_config_read_file(path, 0, &text, &len, err);
 
 	return r == CM_OK ? cm_env_file_parse(text, len, path, ret, err) : r;
 }
@@ -550,7 +447,8 @@ int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *e
 
 	if (!path)
 		return no_memory(err);
-	r = read_settings(path, "/", READ_OPTIONAL | READ_REGULAR | READ_NO_LINK, 0, &file, err);
+	r = read_settings(path, "/", CM_READ_OPTIONAL | CM_READ_REGULAR | CM_READ_NO_LINK, 0, &file,
+			  err);
 	if (r != CM_OK)
 		return r;
 	m->caller = &nobody;
