@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
@@ -37,14 +38,52 @@ static int get_trimmed(const char *name, char **ret, struct cm_error *err)
 	return *ret ? CM_OK : no_memory(err);
 }
 
-/*
- * The name under which whoever calls us may keep a token for git stays out, so that no pattern can
- * pass it into a jail. Nothing of ours reads it.
- */
+/* Overwritten, too: /proc/PID/environ shows the memory that a process was started with. */
+static void erase_variable(const char *name)
+{
+	char *value = secure_getenv(name);
+
+	if (value)
+		explicit_bzero(value, strlen(value));
+	(void)unsetenv(name);
+}
+
+int cm_config_take_variable(struct cm_config *config, const char *name, char **ret,
+			    struct cm_error *err)
+{
+	struct cm_strv *env = &config->env;
+	size_t len = strlen(name);
+	size_t kept = 0;
+
+	*ret = cm_strdup(cm_strv_env_get(env, name));
+	if (!*ret && cm_strv_env_get(env, name))
+		return no_memory(err);
+	for (size_t i = 0; i < env->n; i++) {
+		if (strncmp(env->v[i], name, len) == 0 && env->v[i][len] == '=')
+			cm_free_secret(&env->v[i]);
+		else
+			env->v[kept++] = env->v[i];
+	}
+	if (env->v)
+		env->v[kept] = NULL;
+	env->n = kept;
+	erase_variable(name);
+	return CM_OK;
+}
+
+/* First: no pattern can pass it into a jail then, and no program of ours inherits it. */
+static int take_git_token(char **ret, struct cm_error *err)
+{
+	int r = get_trimmed("CASEMATE_GIT_TOKEN", ret, err);
+
+	erase_variable("CASEMATE_GIT_TOKEN");
+	return r;
+}
+
 static int copy_environment(struct cm_strv *env, struct cm_error *err)
 {
 	for (char **variable = environ; variable && *variable; variable++) {
-		if (!strchr(*variable, '=') || cm_text_has_prefix(*variable, "CASEMATE_GIT_TOKEN="))
+		if (!strchr(*variable, '='))
 			continue;
 		if (cm_strv_add(env, *variable) != CM_OK)
 			return no_memory(err);
@@ -123,8 +162,10 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 {
 	struct cm_config config = { .system_file = CM_CONFIG_SYSTEM_FILE };
 	const char *no_colour = secure_getenv("NO_COLOR");
-	int r = copy_environment(&config.env, err);
+	int r = take_git_token(&config.git_token, err);
 
+	if (r == CM_OK)
+		r = copy_environment(&config.env, err);
 	config.has_no_colour = no_colour && no_colour[0] != '\0';
 	/* whoever needs it says so; `version` does not */
 	config.cwd = getcwd(NULL, 0);
@@ -149,6 +190,9 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 void cm_config_clear(struct cm_config *config)
 {
 	cm_strv_clear(&config->env);
+	cm_free_secret(&config->git_token);
+	cm_free_secret(&config->git_user);
+	cm_free_secret(&config->git_secret);
 	free(config->cwd);
 	free(config->home);
 	free(config->user_file);
@@ -365,6 +409,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 	if (r == CM_OK)
 		r = check_cwd(config, err);
 	if (r == CM_OK)
+		r = cm_config_read_credential(config, flags, m, err);
+	if (r == CM_OK)
 		r = load_files(config, err);
 	if (r == CM_OK)
 		r = cm_merge_layer(m, &config->system.keys, err);
@@ -380,6 +426,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 		r = merge_flags(flags, m, err);
 	if (r == CM_OK)
 		r = cm_merge_check(m, err);
+	if (r == CM_OK)
+		r = cm_config_check_credential(config, m->spec, err);
 	if (r == CM_OK)
 		r = cm_merge_ceiling(m, &config->system.ceiling, false, err);
 	if (r == CM_OK)

@@ -19,8 +19,16 @@
 #define CM_CONFIG_REPOSITORY_FILE ".casemate.json"
 
 struct cm_config {
-	/* the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN */
+	/*
+	 * the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN, and
+	 * the variable of --git-credential
+	 */
 	struct cm_strv env;
+	/* CASEMATE_GIT_TOKEN, trimmed; NULL when not set */
+	char *git_token;
+	/* what --git-credential names; both NULL without it, the user also where it has none */
+	char *git_user;
+	char *git_secret;
 	/* absolute; home NULL when HOME is not set or not absolute */
 	char *cwd;
 	char *home;
@@ -41,7 +49,10 @@ struct cm_config {
 	bool are_files_loaded;
 };
 
-/* Reads the environment and the current directory; no file. */
+/*
+ * Reads the environment and the current directory; no file. CASEMATE_GIT_TOKEN is taken out of the
+ * process's own environment, and so is the variable of --git-credential later.
+ */
 int cm_config_init(struct cm_config *ret, struct cm_error *err);
 void cm_config_clear(struct cm_config *config);
 /*
@@ -51,6 +62,14 @@ void cm_config_clear(struct cm_config *config);
  */
 int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, struct cm_merge *m,
 		      struct cm_error *err);
+/*
+ * What the server that spec->repo names is to be told, and no other one: --git-credential, else
+ * the user name and password of --repo, else CASEMATE_GIT_TOKEN, which is for http and https only.
+ * False: there is nothing. Both texts are borrowed, from config and spec, and never NULL when
+ * there is; a user name alone has an empty secret, since with some servers that is the token.
+ */
+bool cm_config_git_credential(const struct cm_config *config, const struct cm_spec *spec,
+			      const char **ret_user, const char **ret_secret);
 /*
  * The session root alone, for commands that make no session: flag (--root, may be NULL), else the
  * environment, the profile, the files. Other keys are not looked at, so nothing that they say can

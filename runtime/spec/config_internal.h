@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "casemate/error.h"
+#include "runtime/spec/config.h"
 
 /* what a file must be to be read */
 enum {
@@ -22,5 +22,20 @@ enum {
 /* CM_READ_*. *ret_text stays NULL when the file is optional and absent. */
 int cm_config_read_file(const char *path, unsigned int flags, char **ret_text, size_t *ret_len,
 			struct cm_error *err);
+/*
+ * The value of a variable, which config->env and the process's environment have no longer then:
+ * *ret is NULL where it is not set.
+ */
+int cm_config_take_variable(struct cm_config *config, const char *name, char **ret,
+			    struct cm_error *err);
+/*
+ * Into config: what --git-credential of the flags names. Before any layer is merged, since a
+ * setting such as --env NAME passes variables.
+ */
+int cm_config_read_credential(struct cm_config *config, const struct cm_layer *flags,
+			      struct cm_merge *m, struct cm_error *err);
+/* Is what was read good for anything? When the spec is whole. */
+int cm_config_check_credential(const struct cm_config *config, const struct cm_spec *spec,
+			       struct cm_error *err);
 
 #endif

@@ -191,6 +191,8 @@ static const struct {
 	  "p.json:1: 'repo': the repository's address is of an unknown kind",
 	  "there are https://, http://, ssh://, git:// and file://, HOST:PATH for ssh, and the "
 	  "path of a repository" },
+	{ "{\"git-credential\": \"env:T\"}", 0, "p.json:1: 'git-credential' cannot be in a file",
+	  "use the option --git-credential" },
 	{ "{\"profiles\": {}}", 0, "p.json:1: 'profiles' cannot be in this file",
 	  "profiles are in the configuration files" },
 	{ "{\"ceiling\": {}}", CM_FILE_PROFILES, "p.json:1: 'ceiling' cannot be in this file",
