@@ -28,55 +28,16 @@
 
 #include <cmocka.h>
 
-#include "isolation/mech/seccomp.h"
+#include "tests/unit/seccomp_child.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HIGH (1L << 32)
-/* the child ended without a result */
-#define DIED (-1)
 /* any result but the refusals' */
 #define OTHER (-2)
 
 static char dir[] = "/tmp/cm-test-seccomp-XXXXXX";
 static char file[sizeof(dir) + 8];
 static char fresh[sizeof(dir) + 8];
-
-/* 0 or the errno of a call that has just returned `r` */
-static int outcome(long r)
-{
-	return r < 0 ? errno : 0;
-}
-
-/* What `try` gives in a process of its own, under `profile` if that is not NULL. */
-static int in_child(const struct cm_seccomp_profile *profile, int (*try)(long arg), long arg)
-{
-	int fds[2];
-	int result = DIED;
-	pid_t pid;
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-
-		if (r == 0 && profile)
-			r = cm_seccomp_load(profile);
-		r = r == 0 ? try(arg) : DIED;
-		_exit(write(fds[1], &r, sizeof(r)) == sizeof(r) ? 0 : 1);
-	}
-	close(fds[1]);
-	if (read(fds[0], &result, sizeof(result)) != sizeof(result))
-		result = DIED;
-	close(fds[0]);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	return result;
-}
-
-static const struct cm_seccomp_profile *profile_of(enum cm_plan_seccomp p)
-{
-	return cm_seccomp_profile_get(p);
-}
 
 static int try_socket(long family)
 {
@@ -363,29 +324,6 @@ static const struct attempt attempts[] = {
 	{ "int 0x80, mkdir's number", try_int80, 39, OTHER, ENOSYS, ENOSYS },
 #endif
 };
-
-static int count_filters(long unused)
-{
-	char line[128];
-	int n = DIED;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	(void)unused;
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "Seccomp_filters:", 16) == 0)
-			n = (int)strtol(line + 16, NULL, 10);
-	}
-	return n;
-}
-
-/* Another's filter refuses in our stead, so that nothing would be proven. */
-static void skip_below_a_filter(void)
-{
-	if (count_filters(0) == 0)
-		return;
-	print_message("SKIP SYSCALLS: a filter is loaded in this process already\n");
-	skip();
-}
 
 static void test_attempts(void **state)
 {
