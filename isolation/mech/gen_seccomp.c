@@ -39,6 +39,7 @@ static const struct target targets[] = {
 static const char *const profiles[CM_SECCOMP_COUNT_] = {
 	[CM_SECCOMP_DEFAULT] = "default",
 	[CM_SECCOMP_STRICT] = "strict",
+	[CM_SECCOMP_NO_UNIX] = "no_unix",
 };
 
 static _Noreturn void die(const char *what, const char *subject, int err)

@@ -29,6 +29,11 @@ static const struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_] = {
 		.allow = { MACHINE(strict_allow), COUNT(MACHINE(strict_allow)) },
 		.args = { MACHINE(strict_args), COUNT(MACHINE(strict_args)) },
 	},
+	[CM_SECCOMP_NO_UNIX] = {
+		.name = "no-unix",
+		.allow = { MACHINE(no_unix_allow), COUNT(MACHINE(no_unix_allow)) },
+		.args = { MACHINE(no_unix_args), COUNT(MACHINE(no_unix_args)) },
+	},
 };
 
 const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp profile)
@@ -58,7 +63,8 @@ int cm_seccomp_load(const struct cm_seccomp_profile *profile)
 	return r < 0 ? r : load(&profile->args);
 }
 
-#define DEFAULT (1U << CM_SECCOMP_DEFAULT)
+#define NO_UNIX (1U << CM_SECCOMP_NO_UNIX)
+#define DEFAULT (1U << CM_SECCOMP_DEFAULT | NO_UNIX)
 #define STRICT (1U << CM_SECCOMP_STRICT)
 #define BOTH (DEFAULT | STRICT)
 #define SC_PLAIN(call, why) { call, "allow", 0, BOTH, why },

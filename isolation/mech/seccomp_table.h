@@ -65,7 +65,9 @@ struct cm_sc_entry {
 /* since Linux 5.0 all machines number new calls alike */
 #define RAW(n) n, n
 #define RAW_X86_64(n) n, CM_SC_NR_ABSENT
-#define DEFAULT (1U << CM_SECCOMP_DEFAULT)
+#define NO_UNIX (1U << CM_SECCOMP_NO_UNIX)
+/* one word for two, so that whoever adds a row for the one cannot forget the other */
+#define DEFAULT (1U << CM_SECCOMP_DEFAULT | NO_UNIX)
 #define STRICT (1U << CM_SECCOMP_STRICT)
 #define BOTH (DEFAULT | STRICT)
 /* clang-format 14 spreads a brace of a macro over lines of its own */
@@ -91,6 +93,7 @@ static const struct cm_sc_entry cm_sc_table[] = {
 #undef NAMED
 #undef RAW
 #undef RAW_X86_64
+#undef NO_UNIX
 #undef DEFAULT
 #undef STRICT
 #undef BOTH

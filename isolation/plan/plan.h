@@ -165,6 +165,9 @@ struct cm_plan_limits {
 enum cm_plan_seccomp {
 	CM_SECCOMP_DEFAULT = 1,
 	CM_SECCOMP_STRICT,
+	/* the default one less what gets to abstract sockets, for a jail of ours on the host's network
+	 * (Landlock keeps a jail from them, but from Linux 6.12 only) */
+	CM_SECCOMP_NO_UNIX,
 	CM_SECCOMP_COUNT_,
 };
 

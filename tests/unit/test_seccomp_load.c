@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The filters loaded for real: each attempt is made in a process of its own without a filter
- * (the control), under `default` and under `strict`.
+ * (the control), under `default`, under `no-unix`, and under `strict`.
  *
  * A refusal proves something only if the control got further, so a control that ends with the
  * refusal's own errno is said, and counted.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <pthread.h>
 #include <sched.h>
@@ -54,6 +55,17 @@ static int try_socketpair(long family)
 	int fds[2];
 
 	return outcome(syscall(SYS_socketpair, family, SOCK_STREAM, 0, fds));
+}
+
+/* what getaddrinfo asks, too: which addresses there are */
+static int try_addresses(long unused)
+{
+	struct ifaddrs *all = NULL;
+	int r = outcome(getifaddrs(&all));
+
+	(void)unused;
+	freeifaddrs(all);
+	return r;
 }
 
 /* The slave of a terminal of its own, as the controlling terminal, so that TIOCSTI is at home. */
@@ -253,7 +265,7 @@ struct attempt {
 	const char *name;
 	int (*try)(long arg);
 	long arg;
-	/* without a filter, under `default`, under `strict` */
+	/* without a filter, under `default` and `no-unix`, under `strict` */
 	int control;
 	int by_default;
 	int by_strict;
@@ -270,6 +282,7 @@ static const struct attempt attempts[] = {
 	{ "own limits", try_limit_self, 0, 0, 0, 0 },
 	{ "another's limits, read", try_read_limit, 0, 0, 0, 0 },
 	{ "netlink routes", try_netlink, NETLINK_ROUTE, 0, 0, 0 },
+	{ "addresses", try_addresses, 0, 0, 0, 0 },
 	{ "clone", try_clone, 0, 0, 0, 0 },
 	{ "socketpair", try_socketpair, AF_UNIX, 0, 0, 0 },
 	{ "personality query", try_personality, 0xffffffff, 0, 0, 0 },
@@ -336,12 +349,13 @@ static void test_attempts(void **state)
 		const struct attempt *a = &attempts[i];
 		int control = in_child(NULL, a->try, a->arg);
 		int d = in_child(profile_of(CM_SECCOMP_DEFAULT), a->try, a->arg);
+		int u = in_child(profile_of(CM_SECCOMP_NO_UNIX), a->try, a->arg);
 		int s = in_child(profile_of(CM_SECCOMP_STRICT), a->try, a->arg);
 
 		if ((a->control != OTHER && control != a->control) || d != a->by_default ||
-		    s != a->by_strict) {
-			print_error("%s: control %d, default %d, strict %d\n", a->name, control, d,
-				    s);
+		    u != a->by_default || s != a->by_strict) {
+			print_error("%s: control %d, default %d, no-unix %d, strict %d\n", a->name,
+				    control, d, u, s);
 			wrong++;
 		} else if (a->control == OTHER && (control == a->by_strict || control == DIED)) {
 			print_message("%s: this host refuses it by itself (%d)\n", a->name,
@@ -366,8 +380,10 @@ static void test_socket_families(void **state)
 		int control = in_child(NULL, try_socket, family);
 		int d = in_child(profile_of(CM_SECCOMP_DEFAULT), try_socket, family);
 		int high = in_child(profile_of(CM_SECCOMP_DEFAULT), try_socket, HIGH | family);
+		int u = in_child(profile_of(CM_SECCOMP_NO_UNIX), try_socket, family);
 
 		assert_int_equal(d, known ? control : EAFNOSUPPORT);
+		assert_int_equal(u, known && family != AF_UNIX ? control : EAFNOSUPPORT);
 		/* the kernel would take the low half for the family */
 		assert_int_equal(high, EAFNOSUPPORT);
 		assert_int_equal(in_child(NULL, try_socket, HIGH | family), control);
@@ -385,6 +401,7 @@ static void test_both_are_loaded(void **state)
 	assert_true(before >= 0);
 	assert_int_equal(in_child(profile_of(CM_SECCOMP_DEFAULT), count_filters, 0), before + 2);
 	assert_int_equal(in_child(profile_of(CM_SECCOMP_STRICT), count_filters, 0), before + 2);
+	assert_int_equal(in_child(profile_of(CM_SECCOMP_NO_UNIX), count_filters, 0), before + 2);
 }
 
 /* Without no_new_privs and without a capability the kernel refuses, and errno stays alone. */
