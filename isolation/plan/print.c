@@ -70,6 +70,21 @@ static const char *idmap_name(uint32_t idmap)
 	}
 }
 
+/* the names that mech/seccomp.c has */
+static const char *seccomp_name(uint32_t profile)
+{
+	switch (profile) {
+	case CM_SECCOMP_DEFAULT:
+		return "default";
+	case CM_SECCOMP_STRICT:
+		return "strict";
+	case CM_SECCOMP_NO_UNIX:
+		return "no-unix";
+	default:
+		return "?";
+	}
+}
+
 static void print_limit(struct cm_buf *out, const char *name, uint64_t value)
 {
 	if (value != UINT64_MAX)
@@ -97,7 +112,7 @@ void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 	cm_buf_printf(out, "user %s\n", (h->flags & CM_PLANF_ROOT_USER) != 0 ? "root" : "user");
 	cm_buf_printf(out, "cgroup %u controllers=0x%x required=0x%x\n", h->cgroup,
 		      h->cgroup_controllers, h->cgroup_required);
-	cm_buf_printf(out, "seccomp %u landlock %u\n", h->seccomp, h->landlock_abi);
+	cm_buf_printf(out, "seccomp %s landlock %u\n", seccomp_name(h->seccomp), h->landlock_abi);
 	print_limit(out, "memory", h->limits.memory_bytes);
 	print_limit(out, "swap", h->limits.swap_bytes);
 	print_limit(out, "pids", h->limits.pids);

@@ -149,7 +149,7 @@ static void test_printed(void **state)
 				  "network none\n"
 				  "user user\n"
 				  "cgroup 1 controllers=0x3 required=0x81\n"
-				  "seccomp 1 landlock 7\n"
+				  "seccomp default landlock 7\n"
 				  "limit memory 1\n"
 				  "limit pids 3\n"
 				  "limit cpu-milli 4\n"
@@ -164,6 +164,29 @@ static void test_printed(void **state)
 				  "sysctl net/ipv4/x_y-z.1 try content=1\n"
 				  "cgroupfs /sys/fs/cgroup/memory <- memory\n"
 				  "symlink /bin <- ../usr/bin\n");
+}
+
+static void test_profiles_printed(void **state)
+{
+	static const char *const lines[CM_SECCOMP_COUNT_] = {
+		[CM_SECCOMP_DEFAULT] = "\nseccomp default landlock 7\n",
+		[CM_SECCOMP_STRICT] = "\nseccomp strict landlock 7\n",
+		[CM_SECCOMP_NO_UNIX] = "\nseccomp no-unix landlock 7\n",
+	};
+
+	(void)state;
+	for (uint32_t p = CM_SECCOMP_DEFAULT; p < CM_SECCOMP_COUNT_; p++) {
+		CM_AUTO_BUF struct cm_buf flat;
+		CM_AUTO_FREE char *text = NULL;
+
+		cm_buf_init(&flat, FLAT_MAX);
+		begin();
+		builder.header.seccomp = p;
+		assert_int_equal(cm_plan_builder_finish(&builder, &flat, NULL), CM_OK);
+		cm_plan_builder_clear(&builder);
+		text = print(flat.data, flat.len);
+		assert_non_null(strstr(text, lines[p]));
+	}
 }
 
 static void test_smallest(void **state)
@@ -810,16 +833,27 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_printed),
-		cmocka_unit_test(test_smallest),    cmocka_unit_test(test_host_id_0),
-		cmocka_unit_test(test_slots),	    cmocka_unit_test(test_idmap),
-		cmocka_unit_test(test_header),	    cmocka_unit_test(test_build_id),
-		cmocka_unit_test(test_session_ids), cmocka_unit_test(test_id_ranges),
-		cmocka_unit_test(test_paths),	    cmocka_unit_test(test_relative_names),
-		cmocka_unit_test(test_steps),	    cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_content),	    cmocka_unit_test(test_flat),
-		cmocka_unit_test(test_every_cut),   cmocka_unit_test(test_every_bit),
-		cmocka_unit_test(test_too_much),    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_printed),
+		cmocka_unit_test(test_profiles_printed),
+		cmocka_unit_test(test_smallest),
+		cmocka_unit_test(test_host_id_0),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_idmap),
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_session_ids),
+		cmocka_unit_test(test_id_ranges),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_relative_names),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_content),
+		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_every_bit),
+		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
