@@ -142,7 +142,7 @@ static void set_header(struct cm_build *build)
 	cm_build_hostname(req, hostname);
 	h->hostname = cm_plan_builder_str(build->b, hostname);
 	h->session_id = cm_plan_builder_str(build->b, req->session_id);
-	h->seccomp = CM_SECCOMP_DEFAULT;
+	h->seccomp = req->refuses_unix_sockets ? CM_SECCOMP_NO_UNIX : CM_SECCOMP_DEFAULT;
 	h->landlock_abi = req->host->landlock_abi;
 	h->generation = req->generation;
 	if (req->spec->network != CM_NETWORK_HOST)

@@ -116,6 +116,12 @@ struct cm_plan_request {
 	const struct cm_nodes *volumes;
 	const char *session_id;
 	bool is_temporary;
+	/*
+	 * For a jail of our own, in which no program of the agent's runs: it has the profile no-unix,
+	 * by which network 'host' leads to no abstract socket, whatever the kernel's Landlock has.
+	 * Then neither that nor the spec's min_level, which is about the agent's jail, forbids it.
+	 */
+	bool refuses_unix_sockets;
 	/* root: first kernel id of the session's slot */
 	uint32_t slot_base;
 	/* host directories of the session; NULL: a tmpfs that ends with it */

@@ -87,6 +87,9 @@ int cm_build_identity(struct cm_build *build, struct cm_error *err)
 
 static int check_host_network(const struct cm_build *build, struct cm_error *err)
 {
+	/* its filter keeps it from abstract sockets, and no command of the agent's is in it */
+	if (build->req->refuses_unix_sockets)
+		return CM_OK;
 	if (build->req->host->landlock_abi < LANDLOCK_ABSTRACT_SOCKETS) {
 		cm_error_set(err, CM_E_LEVEL, 0,
 			     "network 'host' would reach the host's abstract sockets (this "

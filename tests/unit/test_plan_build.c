@@ -125,6 +125,15 @@ static void on_host_network(struct fixture *f)
 	f->spec.network = CM_NETWORK_HOST;
 }
 
+/* Before Linux 6.12, with a spec that asks for the most. */
+static void refusing_unix_sockets(struct fixture *f)
+{
+	on_host_network(f);
+	f->req.refuses_unix_sockets = true;
+	f->host.landlock_abi = 4;
+	f->spec.min_level = CM_LEVEL_FULL;
+}
+
 static void read_only(struct fixture *f)
 {
 	f->workspace.is_read_only = true;
@@ -227,6 +236,7 @@ static const struct {
 	{ "user-root", as_root_inside },
 	{ "rootfs", with_rootfs },
 	{ "host-network", on_host_network },
+	{ "no-unix", refusing_unix_sockets },
 	{ "read-only", read_only },
 	{ "worktree", in_worktree },
 	{ "submodule", in_submodule },
@@ -321,6 +331,13 @@ static void full_on_host_network(struct fixture *f)
 	f->spec.min_level = CM_LEVEL_FULL;
 }
 
+/* The rest of the level is still asked for. */
+static void fetching_without_group(struct fixture *f)
+{
+	full_without_group(f);
+	refusing_unix_sockets(f);
+}
+
 static void no_subids(struct fixture *f)
 {
 	f->spec.user = CM_USER_ROOT;
@@ -407,6 +424,10 @@ static const struct {
 	  "leave --network host out, or use Linux 6.12 or newer with Landlock" },
 	{ full_on_host_network, CM_E_LEVEL, "network 'host' is never level 'full'",
 	  "leave --network host or --min-level full out" },
+	{ fetching_without_group, CM_E_LEVEL,
+	  "level 'full' cannot be had here (no cgroup to be had for user 'alice' (no systemd user "
+	  "session))",
+	  "see 'casemate doctor', or use --min-level no-cgroup to go on without" },
 	{ no_subids, CM_E_LEVEL,
 	  "--user root needs a range of 65536 subordinate ids for user 'alice'",
 	  "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 alice (take a free "
