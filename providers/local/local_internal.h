@@ -62,6 +62,8 @@ struct cm_local_plan {
 	 * commands need is still looked for. May be NULL.
 	 */
 	int (*ready)(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err);
+	/* as the planner's request has it: for a jail of our own on the host's network */
+	bool refuses_unix_sockets;
 };
 /*
  * Facts and plan for spec with the workspace in l->workspace (filled here from dir); the flat form

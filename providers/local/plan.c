@@ -313,6 +313,7 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 	cm_plan_builder_init(&w->builder);
 	cm_skeleton_init(&w->skeleton);
 	fill_request(l, spec, &w->facts, is_temporary, &w->req, &w->home, &w->tmp);
+	w->req.refuses_unix_sockets = extra && extra->refuses_unix_sockets;
 	r = make(l, w, dir, is_temporary, extra, out, err);
 	close_workshop(w);
 	return r;

@@ -1,3 +1,4 @@
 # the local provider: a keeper is played by the test
 cm_unit_test(local_inside DEPS local)
 cm_unit_test(local_adopt DEPS local)
+cm_unit_test(local_plan DEPS local)
