@@ -7,6 +7,7 @@
 #
 # CM_TEST_MUST_WORK="USERNS NOBODY" (or "all") makes a missing prerequisite a failure.
 set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/repositories.sh"
 
 checkout=$(realpath "${1:?path of casemate-checkout}")
 # the hard links that must not be made are only possible on one file system
@@ -16,11 +17,8 @@ chmod 755 "$work"
 trap 'chmod -R u+rwX "$work" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-export HOME=$work/home GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null
-export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org
-export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
-export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000' LC_ALL=C
-unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+export HOME=$work/home LC_ALL=C
+git_settings
 mkdir "$HOME"
 umask 022
 
@@ -96,34 +94,6 @@ sound() { # REPOSITORY: whole by itself and no inode shared
 		[ -z "$(find "$1/.git/objects" ! -type f ! -type d)" ] &&
 		[ -z "$(find "$1/.git/objects" -type f ! -perm 444)" ] &&
 		[ ! -e "$1/.git/objects/info/alternates" ]
-}
-
-commit() { # REPOSITORY MESSAGE
-	git -C "$1" add -A && git -C "$1" commit -qm "$2"
-}
-
-# commit_tree REPOSITORY TREE: a commit of a tree that git itself would not make, as main
-commit_tree() {
-	git -C "$1" update-ref refs/heads/main "$(git -C "$1" commit-tree -m hostile "$2")"
-}
-
-make_source() {
-	git init -q -b main src
-	mkdir -p src/dir/sub
-	echo one >src/one
-	printf 'binary\0data' >src/dir/binary
-	echo run >src/dir/run && chmod 755 src/dir/run
-	ln -s ../one src/dir/sub/link
-	: >src/empty
-	echo odd >"src/dir/a name"$'\n'"with ü"
-	commit src first
-	git -C src tag light
-	git -C src tag -am annotated v1.0
-	git -C src branch feature/x
-	echo two >>src/one && commit src second
-	git -C src checkout -q feature/x
-	echo side >src/side && commit src side
-	git -C src checkout -q main
 }
 
 t_plain() {
@@ -546,15 +516,6 @@ t_links() {
 	rm -rf t
 }
 
-entry() { # MODE NAME ID: a raw tree entry
-	printf '%s %s\0' "$1" "$2"
-	printf %b "$(printf %s "$3" | sed 's/../\\x&/g')"
-}
-
-tree_of() { # REPOSITORY: a tree of the raw entries on standard input
-	git -C "$1" hash-object -t tree -w --stdin --literally
-}
-
 # Whatever could run a program on checkout: each leaves a mark when it runs.
 t_programs() {
 	git init -q -b main prog
@@ -950,7 +911,7 @@ t_many_refs() {
 }
 
 mkdir dir.d
-make_source
+repo_plain src
 t_plain
 t_forms
 t_empty
