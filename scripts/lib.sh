@@ -82,8 +82,41 @@ cm_install() {
 	cm_say "these Debian packages are missing and are installed now: $missing"
 	cm_apt update >/dev/null || cm_say "apt-get update failed; going on with the lists there are"
 	# shellcheck disable=SC2086
-	cm_apt --no-install-recommends install $missing >/dev/null ||
+	cm_without_services cm_apt --no-install-recommends install $missing >/dev/null ||
 		cm_die "cannot install the packages" "run 'apt-get install $missing' to see why"
+	cm_disable_services "$missing"
+}
+
+# cm_without_services COMMAND...: Debian's packages of servers start what they install, with the
+# machine's configuration.  The tests want the programs only, and a machine that gets them for the
+# tests must not be one that listens from then on.  A policy of the machine's own is left alone.
+cm_without_services() {
+	local policy=/usr/sbin/policy-rc.d status=0
+	if [ -e $policy ]; then
+		"$@"
+		return
+	fi
+	printf '#!/bin/sh\nexit 101\n' >$policy
+	chmod 755 $policy
+	"$@" || status=$?
+	rm -f $policy
+	return "$status"
+}
+
+# Nor at the next boot; only what has just been installed, and was not there before.
+cm_disable_services() { # PACKAGES
+	local package unit
+	cm_have systemctl || return 0
+	for package in $1; do
+		case $package in
+		openssh-server) unit='ssh.service ssh.socket' ;;
+		nginx-light) unit=nginx.service ;;
+		fcgiwrap) unit='fcgiwrap.service fcgiwrap.socket' ;;
+		*) continue ;;
+		esac
+		# shellcheck disable=SC2086
+		systemctl --quiet disable $unit >/dev/null 2>&1 || :
+	done
 }
 
 cm_apt() {
