@@ -112,11 +112,17 @@ our_processes() {
 	done 2>/dev/null
 }
 
+# Functions to be called at the end, whatever it is.
+ends=()
+
 clean_up() {
-	local status=$? pid
+	local status=$? pid end
 	# a child on its way to exec may still have the trap
 	[ "$BASHPID" = $$ ] || exit $status
 	trap - EXIT
+	for end in "${ends[@]}"; do
+		"$end"
+	done
 	for pid in $(our_processes); do
 		kill -KILL "$pid" 2>/dev/null
 	done

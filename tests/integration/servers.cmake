@@ -1,0 +1,9 @@
+# The git servers that tests check out from, seen by git, curl and ssh; as whoever runs the tests.
+if(TARGET casemate)
+	foreach(who root plain)
+		add_test(NAME integration.servers.${who} COMMAND bash
+			"${CMAKE_CURRENT_SOURCE_DIR}/t-servers.sh" $<TARGET_FILE_DIR:casemate> ${who})
+		set_tests_properties(integration.servers.${who} PROPERTIES LABELS integration
+			TIMEOUT 300)
+	endforeach()
+endif()

@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The servers that other tests check out from do what they are said to do, as git, curl and ssh see
+# them.  Nothing of casemate is tested here.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/repositories.sh"
+. "$here/servers.sh"
+
+command -v git >/dev/null || skip_all TOOLS 'no git'
+git_settings
+cd "$top" || exit 1
+export GIT_TERMINAL_PROMPT=0
+
+# g ARGUMENT...: git as a client, its status in rc
+g() {
+	last_args="git $*"
+	timeout -k 1 "${limit:-30}" git "$@" >"$work/out" 2>"$work/err"
+	rc=$?
+}
+
+same() { # CHECKOUT REPOSITORY
+	[ "$(git -C "$1" rev-parse HEAD)" = "$(git -C "$2" rev-parse HEAD)" ] &&
+		git -C "$1" fsck --strict >/dev/null 2>&1
+}
+
+clones() { # NAME URL [OPTION...]
+	local name=$1 url=$2
+	shift 2
+	rm -rf c
+	g "$@" clone -q "$url" c
+	[ "$rc" -eq 0 ] && same c "$top/repos/plain"
+	ok "$name"
+}
+
+# fails NAME GLOB-OF-THE-MESSAGE URL [OPTION...]
+fails() {
+	local name=$1 message=$2 url=$3
+	shift 3
+	rm -rf c
+	g "$@" clone -q "$url" c
+	# shellcheck disable=SC2053
+	[ "$rc" -eq 128 ] && [[ $(err) == $message ]]
+	ok "$name"
+}
+
+mkdir "$top/repos"
+(cd "$top/repos" && repo_plain plain)
+
+t_https() {
+	local ca=(-c "http.sslCAInfo=$https_ca") url name
+	clones 'a repository is cloned' "$https_url/open/plain" "${ca[@]}"
+	clones 'so it is without TLS' "$http_url/open/plain"
+	clones 'and by the older protocol' "$https_url/open/plain" "${ca[@]}" -c protocol.version=0
+	like "$(requests https)" '200 GET /open/plain/info/refs[?]service=git-upload-pack \[-\]*
+200 POST /open/plain/git-upload-pack \[-\]*' 'requests are written down, that have no credentials'
+	rm -rf c
+	g "${ca[@]}" clone -q --depth 1 "$https_url/open/plain" c
+	is "$rc $(git -C c rev-list --count HEAD)" '0 1' 'without its history'
+	fails 'a repository that is not there' '*not found*' "$https_url/open/none" "${ca[@]}"
+	fails 'a path that is not there' '*not found*' "$https_url/plain" "${ca[@]}"
+	fails 'the authority is one of ours' '*certificate*' "$https_url/open/plain"
+	for name in expired othername otherca; do
+		url=${name}_url
+		fails "$name is refused" '*certificate*' "${!url}/open/plain" "${ca[@]}"
+		clones "$name: control" "${!url}/open/plain" -c http.sslVerify=false
+	done
+	is "$(why_refused expired) $(why_refused othername) $(why_refused otherca)" '10 64 21' \
+		'for three different reasons'
+}
+
+why_refused() { # NAME: OpenSSL's number
+	local url=${1}_port
+	openssl s_client -connect "127.0.0.1:${!url}" -CAfile "$https_ca" -no-CApath -no-CAstore \
+		-verify_ip 127.0.0.1 </dev/null 2>/dev/null |
+		sed -n 's/.*Verify return code: \([0-9]*\) .*/\1/p' | head -n 1
+}
+
+# url_with USER:PASSWORD URL
+url_with() { echo "${2%%://*}://$1@${2#*://}"; }
+
+t_credentials() {
+	local ca=(-c "http.sslCAInfo=$https_ca") user
+	forget_requests
+	fails 'none, where they are wanted' '*could not read Username*' "$https_url/private/plain" "${ca[@]}"
+	for user in x-access-token anybody; do
+		clones "$user" "$(url_with "$user:$https_token" "$https_url/private/plain")" "${ca[@]}"
+	done
+	clones 'without TLS' "$(url_with "u:$https_token" "$http_url/private/plain")"
+	fails 'wrong ones' '*Authentication failed*' "$(url_with u:wrong "$https_url/private/plain")" "${ca[@]}"
+	is "$(credentials https | sort)" "anybody:$https_token
+u:wrong
+x-access-token:$https_token" 'those of each request are written down'
+	is "$(credentials http) $(credentials elsewhere)" "u:$https_token " 'by listener'
+	fails 'right ones for what is forbidden' '*403*' \
+		"$(url_with "u:$https_token" "$https_url/forbidden/plain")" "${ca[@]}"
+	is "$(curl -q -s --cacert "$https_ca" -o /dev/null -w '%{http_code}' "$https_url/forbidden/plain")" \
+		401 'which wants some first'
+	forget_requests
+	is "$(requests https)$(credentials https)" '' 'what was written down is forgotten'
+}
+
+redirects() { # PATH LISTENER STATUS: where a request to https goes
+	local got
+	got=$(curl -q -s --cacert "$https_ca" -o /dev/null -w '%{http_code} %{redirect_url}' \
+		"$https_url/$1/plain/info/refs?service=git-upload-pack")
+	is "$got" "302 $2/plain/info/refs?service=git-upload-pack" "/$1"
+}
+
+t_redirects() {
+	local ca=(-c "http.sslCAInfo=$https_ca" -c http.followRedirects=true) name=https://localhost:$https_port
+	redirects moved "$https_url/open"
+	redirects moved-private "$https_url/private"
+	redirects port "$elsewhere_url/open"
+	redirects port-private "$elsewhere_url/private"
+	redirects host "$name/open"
+	redirects host-private "$name/private"
+	redirects plain "$http_url/open"
+	redirects plain-private "$http_url/private"
+	redirects loop "$https_url/loop"
+	for name in moved port host plain; do
+		clones "/$name is followed to a repository" "$https_url/$name/plain" "${ca[@]}"
+	done
+	clones 'from http to https' "$http_url/secure/plain" "${ca[@]}"
+	fails 'the loop has no end' '*redirects*' "$https_url/loop/plain" "${ca[@]}"
+	forget_requests
+	rm -rf c
+	g "${ca[@]}" clone -q "$(url_with "u:$https_token" "$https_url/post-elsewhere/plain")" c
+	like "$(requests https)" '401 GET */post-elsewhere/plain/info/refs*
+200 GET */post-elsewhere/plain/info/refs*
+307 POST */post-elsewhere/plain/git-upload-pack *' 'a redirect of the POST alone'
+	is "$(requests elsewhere | grep -c 'POST /private/plain/git-upload-pack')" 1 'arrives'
+	clones 'a POST that stays with its host' "$(url_with "u:$https_token" "$https_url/post/plain")" "${ca[@]}"
+	# --location-trusted is what must not be done: the listener would tell
+	forget_requests
+	curl -q -s --cacert "$https_ca" --location-trusted -u "u:$https_token" -o /dev/null \
+		"$https_url/port-private/plain/info/refs?service=git-upload-pack"
+	is "$(credentials elsewhere)" "u:$https_token" 'credentials that go elsewhere are seen'
+	forget_requests
+	curl -q -s --cacert "$https_ca" --location -u "u:$https_token" -o /dev/null \
+		"$https_url/port-private/plain/info/refs?service=git-upload-pack"
+	like "$(requests elsewhere)|$(credentials elsewhere)" '401 GET */private/plain/info/refs*|' \
+		'and those that do not go'
+}
+
+
+# A server by that name, its tests, and nothing left of it.
+servers() { # NAME START TEST...
+	local name=$1 start=$2 pids each
+	shift 2
+	begin "$name"
+	if $start; then
+		pids=("${server_pids[@]}")
+		for each; do
+			$each
+		done
+		rm -rf c
+		stop_servers
+		until_gone "${pids[0]}" && [ -z "$(ps -o pid= -p "${pids[*]}")" ]
+		ok 'the server ends'
+	else
+		skip TOOLS "no ${missing:-$name}" "$name"
+	fi
+	finish
+}
+
+t_end_with_us() {
+	local script pid
+	# shellcheck disable=SC2016
+	script='. "$1"; is_root() { false; }; '"$(declare -f is_root)"'; top=$2; server_https "$3" &&
+		echo "${server_pids[@]}"; kill -KILL $$'
+	mkdir "$work/w/killed"
+	# bash tells of a child that was killed
+	{ bash -c "$script" bash "$here/servers.sh" "$work/w/killed" "$top/repos" >"$work/out"; } 2>/dev/null
+	[ "$(wc -w <"$work/out")" = 5 ]
+	ok 'another shell has servers and is killed'
+	for pid in $(out); do
+		until_gone "$pid"
+		ok 'one ends with it'
+	done
+	rm -rf "$work/w/killed"
+}
+
+https_of_repos() { server_https "$top/repos"; }
+servers https https_of_repos t_https t_credentials t_redirects t_end_with_us
+
+done_testing
