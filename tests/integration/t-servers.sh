@@ -156,7 +156,7 @@ servers() { # NAME START TEST...
 		done
 		rm -rf c
 		stop_servers
-		until_gone "${pids[0]}" && [ -z "$(ps -o pid= -p "${pids[*]}")" ]
+		[ -z "$(ps -o pid= -p "${pids[*]}")" ]
 		ok 'the server ends'
 	else
 		skip TOOLS "no ${missing:-$name}" "$name"
@@ -181,7 +181,63 @@ t_end_with_us() {
 	rm -rf "$work/w/killed"
 }
 
+t_git() {
+	clones 'a repository is cloned' "$git_url/plain"
+	clones 'and by the older protocol' "$git_url/plain" -c protocol.version=0
+	fails 'one that is not there' '*no such repository*' "$git_url/none"
+	fails 'nor one beside them' '*remote error*' "$git_url/../repos/plain"
+	like "$(git_requests)" "upload-pack for '/plain'*upload-pack for '/none'*" \
+		'requests are written down'
+}
+
+# by_ssh KEY [KNOWN-HOSTS]: the options of git for a client that takes these and nothing else
+by_ssh() {
+	ssh=(-c "core.sshCommand=ssh -F /dev/null -i $1 -o IdentitiesOnly=yes -o BatchMode=yes \
+-o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=/dev/null -o UserKnownHostsFile=${2:-$ssh_known_hosts}")
+}
+
+t_ssh() {
+	local ssh kind
+	by_ssh "$ssh_key"
+	clones 'a repository is cloned' "$ssh_url/plain" "${ssh[@]}"
+	clones 'and by the older protocol' "$ssh_url/plain" "${ssh[@]}" -c protocol.version=0
+	fails 'one that is not there' '*not*a git repository*' "$ssh_url/none" "${ssh[@]}"
+	is "$(ssh_commands | sort -u)" "git-upload-pack '/none'
+git-upload-pack '/plain'" 'what was asked for is written down'
+	by_ssh "$ssh_key_rsa"
+	clones 'with an rsa key' "$ssh_url/plain" "${ssh[@]}"
+	by_ssh "$ssh_key_unknown"
+	fails 'not with one that it does not know' '*Permission denied (publickey)*' "$ssh_url/plain" "${ssh[@]}"
+	by_ssh "$ssh_key_locked"
+	fails 'nor with one that wants a passphrase' '*Permission denied*' "$ssh_url/plain" "${ssh[@]}"
+	ssh-keygen -q -p -P "$ssh_passphrase" -N '' -f "$ssh_key_locked" >"$work/out" &&
+		clones 'which is that one' "$ssh_url/plain" "${ssh[@]}"
+	for kind in ssh-ed25519 rsa-sha2-512; do
+		by_ssh "$ssh_key"
+		ssh[1]+=" -o HostKeyAlgorithms=$kind"
+		clones "its $kind host key is known" "$ssh_url/plain" "${ssh[@]}"
+	done
+	by_ssh "$ssh_key" /dev/null
+	fails 'to those who know it' '*Host key verification failed*' "$ssh_url/plain" "${ssh[@]}"
+	ssh -F /dev/null -i "$ssh_key" -o BatchMode=yes -o StrictHostKeyChecking=yes \
+		-o UserKnownHostsFile="$ssh_known_hosts" -p "$ssh_port" "$ssh_user@127.0.0.1" \
+		"touch $top/ran" >"$work/out" 2>"$work/err"
+	[ $? -eq 128 ] && [ ! -e "$top/ran" ] && [ "$(ssh_commands | tail -n 1)" = "touch $top/ran" ]
+	ok 'no other command is run'
+	ssh_change_host_keys
+	ok 'it gets other host keys'
+	by_ssh "$ssh_key"
+	fails 'which are not the known ones' '*REMOTE HOST IDENTIFICATION HAS CHANGED*' "$ssh_url/plain" "${ssh[@]}"
+	by_ssh "$ssh_key" "$ssh_known_others"
+	clones 'but these' "$ssh_url/plain" "${ssh[@]}"
+}
+
 https_of_repos() { server_https "$top/repos"; }
 servers https https_of_repos t_https t_credentials t_redirects t_end_with_us
+git_of_repos() { server_git "$top/repos"; }
+servers git git_of_repos t_git
+
+ssh_of_repos() { server_ssh "$top/repos"; }
+servers ssh ssh_of_repos t_ssh
 
 done_testing
