@@ -7,6 +7,7 @@
 #   server_https DIR     every repository below DIR, by nginx and git-http-backend
 #   server_git DIR       the same, by git daemon
 #   server_ssh DIR       the same, by sshd and git-shell
+#   server_bad MODE      one that misbehaves, over http:// and git://
 #
 # A server_* returns when its server listens, and says where in variables; 1 when it cannot be had,
 # with the program that is not there in $missing.
@@ -158,3 +159,44 @@ server_git() { # DIR
 }
 
 git_requests() { sed -n "s/^\[[0-9]*\] Request \(.*\)/\1/p" "$git_log"; }
+
+# --- misbehaviour -------------------------------------------------------------------------------
+
+# server_bad MODE [OPTION...]: as tests/helpers/bad_git_server.c has them; $bad_git_server, which the
+# test sets, is its path.  $bad_url is its address, $bad_git_url the one by git://; any path will do.
+# bad_asked prints the first line of each request, bad_sent how many bytes each connection took that
+# is over.
+server_bad() {
+	missing=$(missing_program "$bad_git_server") && return 1
+	new_server_dir
+	bad_log=$server_dir/log
+	: >"$bad_log"
+	serve "says_port $bad_log" "$bad_log" "$bad_git_server" "$@" || {
+		cat "$bad_log" >&2
+		return 1
+	}
+	bad_port=$(sed -n 's/^port //p' "$bad_log")
+	bad_pid=${server_pids[-1]}
+	bad_url=http://127.0.0.1:$bad_port/repository
+	bad_git_url=git://127.0.0.1:$bad_port/repository
+}
+
+says_port() { grep -q '^port ' "$1"; } # LOG PID
+bad_asked() { sed -n 's/^asked //p' "$bad_log"; }
+bad_sent() { sed -n 's/^sent //p' "$bad_log"; }
+
+# Sets bad_pack to the options that have it send a repository's branch main, or what
+# tests/helpers/hostile_pack.py makes.
+bad_pack_of() { # REPOSITORY
+	new_server_dir
+	git -C "$1" rev-list --objects main | git -C "$1" pack-objects -q --stdout >"$server_dir/pack"
+	bad_pack=(--head "$(git -C "$1" rev-parse main)" --pack "$server_dir/pack")
+}
+
+bad_pack_hostile() { # KIND AMOUNT
+	local id
+	new_server_dir
+	id=$(python3 "$(dirname "${BASH_SOURCE[0]}")/../helpers/hostile_pack.py" "$1" "$2" \
+		"$server_dir/pack") || return 1
+	bad_pack=(--head "$id" --pack "$server_dir/pack")
+}

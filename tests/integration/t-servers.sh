@@ -8,6 +8,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/servers.sh"
 
 command -v git >/dev/null || skip_all TOOLS 'no git'
+# shellcheck disable=SC2034
+bad_git_server=$(realpath "${3:?path of bad_git_server}")
 git_settings
 cd "$top" || exit 1
 export GIT_TERMINAL_PROMPT=0
@@ -239,5 +241,109 @@ servers git git_of_repos t_git
 
 ssh_of_repos() { server_ssh "$top/repos"; }
 servers ssh ssh_of_repos t_ssh
+
+# bad MODE SCHEME STATUS GLOB: what git makes of a server that misbehaves; with 124 it waits for ever
+bad() {
+	local url limit=20
+	server_bad "$1" "${bad_pack[@]}"
+	ok "$1: listens"
+	case $2 in
+	http) url=$bad_url ;;
+	git) url=$bad_git_url ;;
+	esac
+	[ "$3" != 124 ] || limit=1
+	rm -rf c
+	g clone --progress "$url" c
+	# shellcheck disable=SC2053
+	[ "$rc" = "$3" ] && [[ $(head -c 20000 "$work/err") == $4 ]] && [ -n "$(bad_asked)" ]
+	ok "$1, $2: git's status is $3" || sed 's/^/# log: /' "$bad_log"
+	[ "$rc" != 0 ] || {
+		same c "$top/repos/plain"
+		ok "$1, $2: git's clone is whole"
+	}
+}
+
+# bad_took LEAST MOST NAME: bytes of the last connection that is over
+bad_took() {
+	local n
+	until_true 5 grep -q '^sent ' "$bad_log"
+	n=$(bad_sent | tail -n 1)
+	[ "${n:--1}" -ge "$1" ] && [ "$n" -le "$2" ]
+	ok "$3 (${n:-nothing})"
+	stop_server "$bad_pid"
+}
+
+begin 'misbehaviour'
+bad_pack_of "$top/repos/plain"
+pack_size=$(stat -c %s "${bad_pack[3]}")
+many=1000000000
+for scheme in http git; do
+	bad good $scheme 0 '*'
+	bad_took "$pack_size" $((pack_size + 1000)) 'all of it is sent'
+	bad stop $scheme 128 '*early EOF*'
+	bad_took $((pack_size / 2)) $((pack_size + 300)) 'half of it is'
+	bad stall $scheme 124 '*'
+	bad_took $((pack_size / 2)) $((pack_size + 300)) 'half of it is'
+	bad checksum $scheme 128 '*[Ss][Hh][Aa]1*'
+	bad zlib $scheme 128 '*inflate*'
+	bad count $scheme 128 '*too large*'
+	bad no-pack $scheme 128 '*pack*'
+	bad endless-refs $scheme 124 '*'
+	bad_took 1000000 $many 'as much as is taken'
+	bad garbage-refs $scheme 128 '*protocol error*'
+	bad garbage-length $scheme 128 '*bad line length*'
+	bad short-length $scheme 128 '*bad line length 3*'
+	bad error $scheme 128 '*remote error:*owned*evil*'
+	bad error-band $scheme 128 $'*remote: \e]0;owned\a\e[[]2J*'
+	bad progress $scheme 124 $'*\e]0;owned\a\e[[]2J*\e]0;owned\a\e[[]2J*'
+	bad_took 1000000 $many 'as much as is taken'
+	bad slow-refs $scheme 124 '*'
+	bad_took 1 250 'a few bytes and what comes before them'
+	bad silent $scheme 124 '*'
+	bad_took 0 0 'nothing'
+done
+# git's helper for http waits on when git has given up
+bad band-length git 128 '*bad line length character: fffg*'
+bad band-channel git 128 '*bad band #9*'
+bad slow-pack git 124 '*'
+bad type http 128 '*not valid: is this a git repository*'
+bad headers http 128 '*'
+bad_took 100000 10000000 'until the client has enough'
+bad header http 128 '*'
+bad_took 100000 10000000 'until the client has enough'
+bad length http 124 '*'
+bad status http 128 '*503*'
+stop_servers
+finish
+
+# hostile KIND AMOUNT BYTES-OF-THE-FILE LARGEST-PACK
+hostile() {
+	bad_pack_hostile "$1" "$2"
+	[ "$(stat -c %s "${bad_pack[3]}")" -le "$4" ]
+	ok "$1 $2: the pack is small"
+	[ -n "${3:-}" ] || return
+	server_bad good "${bad_pack[@]}"
+	rm -rf c
+	g clone -q "$bad_url" c
+	[ "$rc" = 0 ] && [ "$(stat -c %s c/file)" = "$3" ] && git -C c fsck --strict >/dev/null 2>&1
+	ok "$1 $2: git has room for it"
+	rm -rf c
+	stop_server "$bad_pid"
+}
+
+begin 'hostile packs'
+if need TOOLS python3 'hostile packs'; then
+	hostile inflate 20000001 20000001 25000
+	hostile bomb 70000000 $((4 * 0xffffff)) 20000
+	hostile deep 3000 12 100000
+	hostile bomb 17179869184 '' 20000
+	bad_pack_of "$top/repos/plain"
+	server_bad good "${bad_pack[@]}" --ref $'refs/heads/../../x\e[31m'
+	git ls-remote "$bad_git_url" >"$work/out" 2>"$work/err"
+	is "$(tail -n 1 "$work/out")" "${bad_pack[1]}"$'\trefs/heads/../../x\e[31m' \
+		'a ref has any name that one wants'
+fi
+stop_servers
+finish
 
 done_testing
