@@ -206,7 +206,7 @@ static int check_identity(const struct cm_plan_header *h, struct cm_error *err)
 	case CM_IDMAP_SLOT:
 		if (h->uid_base < CM_ID_SLOT_BASE || h->uid_base != h->gid_base ||
 		    (h->uid_base - CM_ID_SLOT_BASE) % CM_ID_SLOT_SIZE != 0 ||
-		    (h->uid_base - CM_ID_SLOT_BASE) / CM_ID_SLOT_SIZE >= CM_ID_SLOTS)
+		    (h->uid_base - CM_ID_SLOT_BASE) / CM_ID_SLOT_SIZE > CM_ID_SLOT_MIRRORS)
 			return malformed(err, "not a slot of ids");
 		break;
 	default:

@@ -40,6 +40,8 @@
 #define CM_ID_SLOT_BASE 0x70000000U
 #define CM_ID_SLOT_SIZE 65536U
 #define CM_ID_SLOTS 4000U
+/* no session's: mirrors of remote repositories belong to it, and what fetches into them has it */
+#define CM_ID_SLOT_MIRRORS CM_ID_SLOTS
 
 enum cm_plan_op_kind {
 	/* host path `source` mounted at `target`, with what is mounted below it: without, a bind fails

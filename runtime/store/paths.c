@@ -160,8 +160,8 @@ int cm_store_make_dirs(const char *path, struct cm_error *err)
 	return cm_path_make_dirs(real, 0700, err);
 }
 
-static int open_private(const char *path, const char *what, const char *how, int *ret_fd,
-			struct cm_error *err)
+int cm_store_open_private(const char *path, const char *what, const char *how, int *ret_fd,
+			  struct cm_error *err)
 {
 	CM_AUTO_FREE char *real = NULL;
 	CM_AUTO_FD int fd = -1;
@@ -298,7 +298,7 @@ static int open_runtime(struct cm_store *store, bool is_root, struct cm_error *e
 {
 	const char *what = "no runtime directory";
 	const char *how = is_root ? "make /run writable" : "set XDG_RUNTIME_DIR";
-	int r = open_private(store->runtime, what, how, &store->runtime_fd, err);
+	int r = cm_store_open_private(store->runtime, what, how, &store->runtime_fd, err);
 
 	if (r == CM_OK || is_root || !is_login_gone(store->runtime))
 		return r;
@@ -307,7 +307,7 @@ static int open_runtime(struct cm_store *store, bool is_root, struct cm_error *e
 	if (!store->runtime)
 		return no_memory(err);
 	cm_error_clear(err);
-	return open_private(store->runtime, what, how, &store->runtime_fd, err);
+	return cm_store_open_private(store->runtime, what, how, &store->runtime_fd, err);
 }
 
 int cm_store_open(const struct cm_strv *env, const char *root, const char *home, bool is_root,
@@ -321,7 +321,7 @@ int cm_store_open(const struct cm_strv *env, const char *root, const char *home,
 	if (r == CM_OK)
 		r = fill_root(env, root, home, &store, err);
 	if (r == CM_OK)
-		r = open_private(store.state, "no state directory",
+		r = cm_store_open_private(store.state, "no state directory",
 				 is_root ? "remove it" : "set XDG_STATE_HOME", &store.state_fd,
 				 err);
 	if (r == CM_OK)

@@ -41,6 +41,9 @@ int cm_store_subdir(int dir_fd, const char *what, const char *name, int *ret_fd,
 		    struct cm_error *err);
 /* Missing directories of path, each 0700; its existing parents may be symbolic links. */
 int cm_store_make_dirs(const char *path, struct cm_error *err);
+/* A directory of the caller's alone, made when absent. how: what to do about one that cannot be. */
+int cm_store_open_private(const char *path, const char *what, const char *how, int *ret_fd,
+			  struct cm_error *err);
 /* A failed system call on a path of the store, with the hint that its errno deserves. */
 int cm_store_fail(struct cm_error *err, int sys_errno, const char *what, const char *dir,
 		  const char *name);
