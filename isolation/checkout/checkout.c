@@ -40,7 +40,9 @@ static int step_refs(struct run *run, struct cm_error *err)
 {
 	int r = cm_refs_read(run->source.repo, &run->refs, err);
 
-	if (r == CM_OK)
+	if (r == CM_OK && run->opts->pr > 0)
+		r = cm_resolve_request(&run->refs, run->opts->pr, &run->resolved, err);
+	else if (r == CM_OK)
 		r = cm_resolve(run->source.repo, &run->refs, run->opts->ref, &run->resolved, err);
 	if (r == CM_OK)
 		cm_report_progress(run->rep, "refs", run->refs.n, run->refs.n);
@@ -96,8 +98,9 @@ static int step_write(struct run *run, struct cm_error *err)
 	int r = check_refs_arrived(run, err);
 
 	if (r == CM_OK)
-		r = cm_target_write_refs(&run->target, run->source.path, &run->refs, &run->resolved,
-					 err);
+		r = cm_target_write_refs(&run->target,
+					 run->opts->origin ? run->opts->origin : run->source.path,
+					 &run->refs, &run->resolved, err);
 	if (r != CM_OK || run->resolved.is_unborn)
 		return r;
 	r = cm_tree_checkout(git_repository_path(run->target.repo), run->target.partial_path,
@@ -124,7 +127,8 @@ static int note_refs(struct run *run, struct cm_error *err)
 			res->branch);
 	if (r == CM_OK && !res->is_unborn && !res->branch && !res->ref && !run->opts->ref)
 		r = cm_report_note(run->rep, err, "HEAD of the source is detached, so it is here");
-	if (r == CM_OK && res->branch && res->ref && !res->has_upstream && !res->is_unborn)
+	if (r == CM_OK && res->branch && res->ref && !res->has_upstream && !res->is_unborn &&
+	    run->opts->pr == 0)
 		r = cm_report_note(
 			run->rep, err,
 			"'%s' is not a branch of the source itself: '%s' has no upstream", res->ref,

@@ -9,8 +9,12 @@
 struct cm_checkout_options {
 	const char *source;
 	const char *target;
+	/* what the checkout calls origin; NULL: the source's path */
+	const char *origin;
 	/* NULL: HEAD */
 	const char *ref;
+	/* a pull or merge request instead; 0: none */
+	unsigned int pr;
 };
 
 /*

@@ -3,15 +3,20 @@
  * casemate-checkout: makes a repository's checkout for a session, in a jail of its own.
  *
  * It is the only executable that links libgit2, so that the parser of other people's packs and
- * trees shares an address space with nothing that has power or secrets. It opens no network.
+ * trees shares an address space with nothing that has power or secrets. Only a fetch uses the
+ * network, and only a fetch is given a credential; it sees no session.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "isolation/checkout/checkout.h"
+#include "isolation/checkout/fetch.h"
 #include "isolation/checkout/library.h"
 #include "isolation/checkout/process.h"
 #include "isolation/checkout/pulse.h"
@@ -19,6 +24,7 @@
 #include "isolation/checkout/status.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
+#include "runtime/base/text.h"
 
 enum exit_status {
 	EXIT_OK = 0,
@@ -32,23 +38,41 @@ enum exit_status {
 
 struct command {
 	struct cm_checkout_options checkout;
+	struct cm_fetch_options fetch;
+	struct cm_credential credential;
 	/* --status */
 	const char *status_path;
+	/* --home */
+	const char *home;
+	int credential_fd;
 	int progress_fd;
 	int report_fd;
 	bool wants_help;
 };
 
 static const char usage[] =
-	"usage: casemate-checkout --source PATH --target DIR [--ref REF]\n"
+	"usage: casemate-checkout --source PATH --target DIR [--origin URL]\n"
+	"                         [--ref REF | --pr N] [--progress-fd N] [--report-fd N]\n"
+	"       casemate-checkout --fetch URL --mirror DIR [--ref REF | --pr N] [--fresh]\n"
+	"                         [--ca-file FILE] [--home DIR] [--credential-fd N]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --status PATH [--progress-fd N]\n"
 	"\n"
-	"Check a local git repository out into the new directory DIR.\n"
+	"Check a local git repository out into the new directory DIR, or fetch a remote one into the\n"
+	"mirror DIR, which can then be checked out.\n"
 	"\n"
 	"  --source PATH     repository: work tree, bare, linked worktree or submodule\n"
 	"  --target DIR      directory to make; its parent exists\n"
-	"  --ref REF         branch, tag or commit id (default: the source's HEAD)\n"
+	"  --origin URL      address of the checkout's remote (default: the source's path)\n"
+	"  --ref REF         branch, tag or commit id (default: the source's HEAD); of a fetch a full\n"
+	"                    name beside branches and tags, such as refs/pull/7/head\n"
+	"  --pr N            head of pull or merge request N, in place of --ref\n"
+	"  --fetch URL       remote repository: https, http, ssh, git or file\n"
+	"  --mirror DIR      directory of its mirror, which exists\n"
+	"  --fresh           use nothing of what an earlier fetch left there\n"
+	"  --ca-file FILE    certificates to believe (PEM)\n"
+	"  --home DIR        where .ssh/known_hosts is\n"
+	"  --credential-fd N read a user name and a secret, each ended by a NUL byte, from N\n"
 	"  --progress-fd N   write progress to descriptor N, one JSON object a line\n"
 	"  --report-fd N     write the result to descriptor N, one JSON object\n"
 	"  --status PATH     print how many files of a work tree are not committed\n";
@@ -60,58 +84,116 @@ static int bad_usage(struct cm_error *err, const char *what)
 	return CM_E_INVALID;
 }
 
-static int parse_fd(const char *text, const char *option, int *ret, struct cm_error *err)
+static int parse_fd(const char *text, const char *option, uint64_t min, int *ret,
+		    struct cm_error *err)
 {
 	uint64_t value;
-	int r = cm_parse_u64(text, option, 1, INT_MAX, &value, err);
+	int r = cm_parse_u64(text, option, min, INT_MAX, &value, err);
 
 	if (r == CM_OK)
 		*ret = (int)value;
 	return r;
 }
 
-static int parse_option(struct command *cmd, int option, struct cm_error *err)
+static int parse_number_option(struct command *cmd, int option, struct cm_error *err)
 {
+	uint64_t pr;
+	int r;
+
 	switch (option) {
-	case 's':
-		cmd->checkout.source = optarg;
-		return CM_OK;
-	case 't':
-		cmd->checkout.target = optarg;
-		return CM_OK;
-	case 'r':
-		cmd->checkout.ref = optarg;
-		return CM_OK;
-	case 'S':
-		cmd->status_path = optarg;
-		return CM_OK;
+	case 'P':
+		r = cm_parse_u64(optarg, "--pr", 1, UINT_MAX, &pr, err);
+		cmd->checkout.pr = r == CM_OK ? (unsigned int)pr : 0;
+		return r;
 	case 'p':
-		return parse_fd(optarg, "--progress-fd", &cmd->progress_fd, err);
+		return parse_fd(optarg, "--progress-fd", 1, &cmd->progress_fd, err);
 	case 'R':
-		return parse_fd(optarg, "--report-fd", &cmd->report_fd, err);
-	case 'h':
-		cmd->wants_help = true;
-		return CM_OK;
+		return parse_fd(optarg, "--report-fd", 1, &cmd->report_fd, err);
+	case 'c':
+		return parse_fd(optarg, "--credential-fd", 0, &cmd->credential_fd, err);
 	default:
 		return bad_usage(err, "unknown option, or one without its value");
 	}
 }
 
+static int parse_option(struct command *cmd, int option, struct cm_error *err)
+{
+	static const struct {
+		int option;
+		size_t offset;
+	} texts[] = {
+		{ 's', offsetof(struct command, checkout.source) },
+		{ 't', offsetof(struct command, checkout.target) },
+		{ 'o', offsetof(struct command, checkout.origin) },
+		{ 'r', offsetof(struct command, checkout.ref) },
+		{ 'f', offsetof(struct command, fetch.url) },
+		{ 'm', offsetof(struct command, fetch.mirror) },
+		{ 'C', offsetof(struct command, fetch.ca_file) },
+		{ 'H', offsetof(struct command, home) },
+		{ 'S', offsetof(struct command, status_path) },
+	};
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(texts); i++) {
+		if (texts[i].option == option) {
+			*(const char **)((char *)cmd + texts[i].offset) = optarg;
+			return CM_OK;
+		}
+	}
+	if (option == 'h')
+		cmd->wants_help = true;
+	else if (option == 'F')
+		cmd->fetch.is_fresh = true;
+	else
+		return parse_number_option(cmd, option, err);
+	return CM_OK;
+}
+
+/* How many of these were given? */
+static size_t count_given(const char *const *texts, size_t n)
+{
+	size_t given = 0;
+
+	for (size_t i = 0; i < n; i++)
+		given += texts[i] != NULL;
+	return given;
+}
+
+static int check_ref(const char *ref, bool is_full, struct cm_error *err)
+{
+	if (!ref)
+		return CM_OK;
+	if (ref[0] == '\0' || strlen(ref) > REF_LEN_MAX)
+		return bad_usage(err, "--ref must have 1 to 1024 bytes");
+	if (is_full && (!cm_text_has_prefix(ref, "refs/") || !git_reference_is_valid_name(ref)))
+		return bad_usage(err, "--ref of a fetch must be a full name");
+	return CM_OK;
+}
+
 static int check_command(const struct command *cmd, struct cm_error *err)
 {
 	const struct cm_checkout_options *c = &cmd->checkout;
+	const char *const of_checkout[] = { c->source, c->target, c->origin };
+	const char *const of_fetch[] = { cmd->fetch.url, cmd->fetch.mirror, cmd->fetch.ca_file,
+					 cmd->home };
+	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout));
+	size_t n_fetch = count_given(of_fetch, CM_ARRAY_SIZE(of_fetch)) + cmd->fetch.is_fresh +
+			 (cmd->credential_fd >= 0);
 
 	if (cmd->wants_help)
 		return CM_OK;
 	if (cmd->status_path)
-		return c->source || c->target || c->ref || cmd->report_fd >= 0
+		return n_checkout + n_fetch > 0 || c->ref || c->pr > 0 || cmd->report_fd >= 0
 			       ? bad_usage(err, "--status goes with --progress-fd alone")
 			       : CM_OK;
-	if (!c->source || !c->target)
+	if (n_fetch > 0 && n_checkout > 0)
+		return bad_usage(err, "a checkout and a fetch are two commands");
+	if (n_fetch > 0 && (!cmd->fetch.url || !cmd->fetch.mirror))
+		return bad_usage(err, "--fetch and --mirror are both needed");
+	if (n_fetch == 0 && (!c->source || !c->target))
 		return bad_usage(err, "--source and --target are both needed");
-	if (c->ref && (c->ref[0] == '\0' || strlen(c->ref) > REF_LEN_MAX))
-		return bad_usage(err, "--ref must have 1 to 1024 bytes");
-	return CM_OK;
+	if (c->ref && c->pr > 0)
+		return bad_usage(err, "--ref and --pr contradict each other");
+	return check_ref(c->ref, n_fetch > 0, err);
 }
 
 static int parse_command(struct command *cmd, int argc, char **argv, struct cm_error *err)
@@ -119,7 +201,15 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 	static const struct option options[] = {
 		{ "source", required_argument, NULL, 's' },
 		{ "target", required_argument, NULL, 't' },
+		{ "origin", required_argument, NULL, 'o' },
 		{ "ref", required_argument, NULL, 'r' },
+		{ "pr", required_argument, NULL, 'P' },
+		{ "fetch", required_argument, NULL, 'f' },
+		{ "mirror", required_argument, NULL, 'm' },
+		{ "fresh", no_argument, NULL, 'F' },
+		{ "ca-file", required_argument, NULL, 'C' },
+		{ "home", required_argument, NULL, 'H' },
+		{ "credential-fd", required_argument, NULL, 'c' },
 		{ "progress-fd", required_argument, NULL, 'p' },
 		{ "report-fd", required_argument, NULL, 'R' },
 		{ "status", required_argument, NULL, 'S' },
@@ -140,6 +230,24 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 	return check_command(cmd, err);
 }
 
+static int run_fetch(struct command *cmd, struct cm_report *rep, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (cmd->credential_fd >= 0)
+		r = cm_credential_read(cmd->credential_fd, &cmd->credential, err);
+	cmd->fetch.ref = cmd->checkout.ref;
+	cmd->fetch.pr = cmd->checkout.pr;
+	cmd->fetch.credential = &cmd->credential;
+	/* libgit2 looks for .ssh/known_hosts there, and for nothing else */
+	if (r == CM_OK && cmd->home && setenv("HOME", cmd->home, 1) < 0)
+		r = cm_error_set(err, CM_E_NOMEM, errno, "cannot set the environment");
+	if (r == CM_OK)
+		r = cm_fetch(&cmd->fetch, rep, err);
+	cm_credential_clear(&cmd->credential);
+	return r;
+}
+
 static int run_status(const char *path, struct cm_error *err)
 {
 	struct cm_source src = CM_SOURCE_INIT;
@@ -153,7 +261,7 @@ static int run_status(const char *path, struct cm_error *err)
 	return r == CM_OK ? cm_report_status(count, err) : r;
 }
 
-static int run(const struct command *cmd, struct cm_report *rep, struct cm_error *err)
+static int run(struct command *cmd, struct cm_report *rep, struct cm_error *err)
 {
 	int r = cm_library_open(err);
 
@@ -164,8 +272,12 @@ static int run(const struct command *cmd, struct cm_report *rep, struct cm_error
 		cm_library_close();
 		return r;
 	}
-	r = cmd->status_path ? run_status(cmd->status_path, err)
-			     : cm_checkout(&cmd->checkout, rep, err);
+	if (cmd->status_path)
+		r = run_status(cmd->status_path, err);
+	else if (cmd->fetch.url)
+		r = run_fetch(cmd, rep, err);
+	else
+		r = cm_checkout(&cmd->checkout, rep, err);
 	cm_pulse_stop();
 	cm_library_close();
 	return r;
@@ -190,7 +302,7 @@ static int prepare(struct command *cmd, struct cm_report *rep, int argc, char **
 		   struct cm_error *err)
 {
 	int parsed = parse_command(cmd, argc, argv, err);
-	const int keep[] = { cmd->progress_fd, cmd->report_fd };
+	const int keep[] = { cmd->progress_fd, cmd->report_fd, cmd->credential_fd };
 	struct cm_error process_err = CM_ERROR_INIT;
 
 	if (cm_process_harden(keep, CM_ARRAY_SIZE(keep), &process_err) != CM_OK) {
@@ -206,7 +318,7 @@ static int prepare(struct command *cmd, struct cm_report *rep, int argc, char **
 
 int main(int argc, char **argv)
 {
-	struct command cmd = { .progress_fd = -1, .report_fd = -1 };
+	struct command cmd = { .credential_fd = -1, .progress_fd = -1, .report_fd = -1 };
 	struct cm_report rep = CM_REPORT_INIT;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_error report_err = CM_ERROR_INIT;

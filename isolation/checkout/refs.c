@@ -16,10 +16,25 @@ static const struct {
 	const char *prefix;
 	enum cm_ref_kind kind;
 } kinds[] = {
-	{ "refs/heads/", CM_REF_BRANCH },
-	{ "refs/tags/", CM_REF_TAG },
-	{ "refs/remotes/", CM_REF_REMOTE },
+	{ "refs/heads/", CM_REF_BRANCH },	    { "refs/tags/", CM_REF_TAG },
+	{ "refs/remotes/", CM_REF_REMOTE },	    { "refs/pull/", CM_REF_REQUEST },
+	{ "refs/merge-requests/", CM_REF_REQUEST }, { "refs/pull-requests/", CM_REF_REQUEST },
 };
+
+/* GitHub and Gitea, GitLab, Bitbucket */
+static const char *const request_names[][2] = {
+	{ "refs/pull/", "/head" },
+	{ "refs/merge-requests/", "/head" },
+	{ "refs/pull-requests/", "/from" },
+};
+_Static_assert(CM_ARRAY_SIZE(request_names) == CM_REFS_REQUEST_NAMES, "told in the header");
+
+char *cm_refs_request_name(unsigned int number, size_t i)
+{
+	return i < CM_REFS_REQUEST_NAMES
+		       ? cm_asprintf("%s%u%s", request_names[i][0], number, request_names[i][1])
+		       : NULL;
+}
 
 static int out_of_memory(struct cm_error *err)
 {

@@ -18,6 +18,8 @@ enum cm_ref_kind {
 	CM_REF_TAG,
 	/* a remote-tracking branch of the source's own */
 	CM_REF_REMOTE,
+	/* the head of a pull or merge request, by its full name alone */
+	CM_REF_REQUEST,
 };
 
 struct cm_ref {
@@ -53,6 +55,12 @@ struct cm_refs {
 
 int cm_refs_read(git_repository *repo, struct cm_refs *ret, struct cm_error *err);
 void cm_refs_clear(struct cm_refs *refs);
+/*
+ * The names that forges give to the head of a pull or merge request, one after the other; NULL after
+ * the last. Freed by the caller; also NULL when out of memory.
+ */
+char *cm_refs_request_name(unsigned int number, size_t i);
+#define CM_REFS_REQUEST_NAMES 3
 /* By full name; NULL when there is none. Borrowed. */
 const struct cm_ref *cm_refs_find(const struct cm_refs *refs, const char *name);
 /*

@@ -39,28 +39,63 @@ static void write_if_ready(int fd, const struct cm_buf *line)
 	(void)cm_write_all(fd, line->data, line->len);
 }
 
-void cm_report_progress(struct cm_report *rep, const char *stage, uint64_t received, uint64_t total)
+static void write_progress(struct cm_report *rep, uint64_t received, uint64_t total,
+			   const uint64_t *bytes)
 {
 	CM_AUTO_BUF struct cm_buf line = { 0 };
 	struct cm_json_writer w;
-	int64_t now;
 
-	if (rep->progress_fd < 0)
-		return;
-	now = cm_clock_mono_ms();
-	if (received < total && rep->stage == stage && now - rep->written_ms < PROGRESS_INTERVAL_MS)
-		return;
-	rep->stage = stage;
-	rep->written_ms = now;
 	cm_buf_init(&line, 512);
 	cm_jw_init(&w, &line, false);
 	cm_jw_object(&w);
 	cm_jw_kstring(&w, "type", "checkout.progress");
-	cm_jw_kstring(&w, "stage", stage);
+	cm_jw_kstring(&w, "stage", rep->stage);
 	cm_jw_kuint(&w, "received", received);
 	cm_jw_kuint(&w, "total", total);
+	if (bytes)
+		cm_jw_kuint(&w, "bytes", *bytes);
 	cm_jw_end_object(&w);
 	cm_buf_putc(&line, '\n');
+	if (cm_buf_status(&line) == CM_OK)
+		write_if_ready(rep->progress_fd, &line);
+}
+
+/* Is it time for a line? */
+static bool is_due(struct cm_report *rep, const char *stage, bool is_last)
+{
+	int64_t now;
+
+	if (rep->progress_fd < 0)
+		return false;
+	now = cm_clock_mono_ms();
+	if (!is_last && rep->stage == stage && now - rep->written_ms < PROGRESS_INTERVAL_MS)
+		return false;
+	rep->stage = stage;
+	rep->written_ms = now;
+	return true;
+}
+
+void cm_report_progress(struct cm_report *rep, const char *stage, uint64_t received, uint64_t total)
+{
+	if (is_due(rep, stage, received >= total))
+		write_progress(rep, received, total, NULL);
+}
+
+void cm_report_transfer(struct cm_report *rep, uint64_t received, uint64_t total, uint64_t bytes)
+{
+	if (is_due(rep, "fetch", received >= total && rep->received < total))
+		write_progress(rep, received, total, &bytes);
+	rep->received = received;
+}
+
+void cm_report_alive(struct cm_report *rep)
+{
+	CM_AUTO_BUF struct cm_buf line = { 0 };
+
+	if (!is_due(rep, rep->stage ? rep->stage : "", false))
+		return;
+	cm_buf_init(&line, 64);
+	cm_buf_puts(&line, "{\"type\":\"checkout.alive\"}\n");
 	if (cm_buf_status(&line) == CM_OK)
 		write_if_ready(rep->progress_fd, &line);
 }
@@ -98,11 +133,14 @@ static void write_result(struct cm_json_writer *w, const struct cm_report *rep)
 	cm_jw_end_array(w);
 }
 
-static void write_failure(struct cm_json_writer *w, const struct cm_error *failure)
+static void write_failure(struct cm_json_writer *w, const struct cm_report *rep,
+			  const struct cm_error *failure)
 {
 	cm_jw_kstring(w, "code", cm_error_name(failure->code));
 	cm_jw_kstring(w, "msg", failure->msg);
 	cm_jw_kstring(w, "hint", failure->hint[0] != '\0' ? failure->hint : NULL);
+	if (rep->reason)
+		cm_jw_kstring(w, "reason", rep->reason);
 	if (failure->sys_errno != 0)
 		cm_jw_kint(w, "errno", failure->sys_errno);
 }
@@ -138,7 +176,7 @@ int cm_report_finish(struct cm_report *rep, const struct cm_error *failure, stru
 	if (failure->code == CM_OK)
 		write_result(&w, rep);
 	else
-		write_failure(&w, failure);
+		write_failure(&w, rep, failure);
 	cm_jw_end_object(&w);
 	return write_line(rep->report_fd, &out, err);
 }

@@ -17,8 +17,9 @@ struct cm_report {
 	/* the last progress line, and when it was written */
 	const char *stage;
 	uint64_t received;
-	uint64_t total;
 	int64_t written_ms;
+	/* of a fetch that failed: a name of fetch_error.h, static; NULL: not told */
+	const char *reason;
 
 	/* empty for a repository without commits */
 	char commit[CM_OID_HEX_SIZE];
@@ -44,6 +45,10 @@ void cm_report_clear(struct cm_report *rep);
  */
 void cm_report_progress(struct cm_report *rep, const char *stage, uint64_t received,
 			uint64_t total);
+/* Objects of a fetch that came, and how many bytes came with them. */
+void cm_report_transfer(struct cm_report *rep, uint64_t received, uint64_t total, uint64_t bytes);
+/* Something goes on that has no measure: at most five lines a second. */
+void cm_report_alive(struct cm_report *rep);
 int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /*

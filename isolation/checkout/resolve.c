@@ -317,6 +317,42 @@ int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wan
 	return CM_OK;
 }
 
+static const struct cm_ref *find_request(const struct cm_refs *refs, unsigned int number)
+{
+	const struct cm_ref *ref = NULL;
+
+	for (size_t i = 0; i < CM_REFS_REQUEST_NAMES && !ref; i++) {
+		CM_AUTO_FREE char *name = cm_refs_request_name(number, i);
+
+		ref = name ? cm_refs_find(refs, name) : NULL;
+	}
+	return ref;
+}
+
+int cm_resolve_request(const struct cm_refs *refs, unsigned int number, struct cm_resolved *ret,
+		       struct cm_error *err)
+{
+	struct cm_resolved res = CM_RESOLVED_INIT;
+	const struct cm_ref *ref = find_request(refs, number);
+
+	if (!ref) {
+		cm_error_set(err, CM_E_NOT_FOUND, 0, "there is no pull or merge request %u",
+			     number);
+		cm_error_hint(err, "check its number, and that the repository is the one that it "
+				   "was made in");
+		return CM_E_NOT_FOUND;
+	}
+	res.commit = ref->peeled;
+	res.ref = cm_strdup(ref->name);
+	res.branch = cm_asprintf("pr-%u", number);
+	if (!res.ref || !res.branch) {
+		cm_resolved_clear(&res);
+		return out_of_memory(err);
+	}
+	*ret = res;
+	return CM_OK;
+}
+
 void cm_resolved_clear(struct cm_resolved *res)
 {
 	free(res->ref);

@@ -29,6 +29,9 @@ struct cm_resolved {
  */
 int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wanted,
 	       struct cm_resolved *ret, struct cm_error *err);
+/* The head of pull or merge request number, on a branch "pr-NUMBER" of this checkout's own. */
+int cm_resolve_request(const struct cm_refs *refs, unsigned int number, struct cm_resolved *ret,
+		       struct cm_error *err);
 void cm_resolved_clear(struct cm_resolved *res);
 
 #endif

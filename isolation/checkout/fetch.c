@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One fetch. The server is not believed: what it sends is hashed and written under names that follow
+ * from the content, its refs are checked names, its text goes nowhere, and it is given the
+ * credential only over the connection that was asked for: a redirect to another host is an error,
+ * since libgit2 would hand it on.
+ */
+#include "isolation/checkout/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "isolation/checkout/fetch_error.h"
+#include "isolation/checkout/mirror.h"
+#include "isolation/checkout/refs.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/giturl.h"
+#include "runtime/base/text.h"
+
+/* as in refs.c, of whose file this is the beginning */
+#define REFS_MAX 2000000
+
+struct fetch {
+	const struct cm_fetch_options *opts;
+	struct cm_report *rep;
+	struct cm_giturl url;
+	struct cm_fetch_state state;
+	struct cm_mirror mirror;
+	git_remote *remote;
+	/* "+SOURCE:DESTINATION" */
+	struct cm_strv refspecs;
+	/* full names beside branches and tags that the server has */
+	struct cm_strv extra;
+};
+
+static int on_transfer(const git_indexer_progress *stats, void *data)
+{
+	struct fetch *f = data;
+
+	f->state.has_begun = true;
+	cm_report_transfer(f->rep, stats->received_objects, stats->total_objects,
+			   stats->received_bytes);
+	return 0;
+}
+
+/* The server's own words are not passed on; that it says something is a sign of life. */
+static int on_text(const char *text, int len, void *data)
+{
+	struct fetch *f = data;
+
+	(void)text;
+	(void)len;
+	cm_report_alive(f->rep);
+	return 0;
+}
+
+static bool is_this_host(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+	       cm_text_has_prefix(host, "127.");
+}
+
+static int give_up(struct fetch *f, enum cm_fetch_reason reason)
+{
+	f->state.reason = reason;
+	return GIT_EAUTH;
+}
+
+static int on_credential(git_credential **ret, const char *url, const char *user,
+			 unsigned int allowed, void *data)
+{
+	struct fetch *f = data;
+	const struct cm_credential *c = f->opts->credential;
+
+	(void)url;
+	(void)user;
+	if (!c->secret)
+		return give_up(f, CM_FETCH_AUTH_REQUIRED);
+	/* asked again, it was refused */
+	if (f->state.has_sent_credential)
+		return give_up(f, CM_FETCH_AUTH_REFUSED);
+	if (f->url.kind == CM_GITURL_HTTP && !is_this_host(f->url.host))
+		return give_up(f, CM_FETCH_AUTH_IN_CLEAR);
+	if ((allowed & GIT_CREDENTIAL_USERPASS_PLAINTEXT) == 0)
+		return give_up(f, CM_FETCH_AUTH_UNSUPPORTED);
+	f->state.has_sent_credential = true;
+	return git_credential_userpass_plaintext_new(ret, c->user, c->secret);
+}
+
+static void set_callbacks(struct fetch *f, git_remote_callbacks *callbacks)
+{
+	callbacks->sideband_progress = on_text;
+	callbacks->transfer_progress = on_transfer;
+	callbacks->credentials = on_credential;
+	callbacks->payload = f;
+}
+
+static int failed(struct fetch *f, int r, struct cm_error *err)
+{
+	r = cm_fetch_error(&f->state, &f->url, r, err);
+	f->rep->reason = cm_fetch_reason_name(f->state.reason);
+	return r;
+}
+
+static int connect(struct fetch *f, struct cm_error *err)
+{
+	git_remote_connect_options opts = GIT_REMOTE_CONNECT_OPTIONS_INIT;
+	int r;
+
+	set_callbacks(f, &opts.callbacks);
+	opts.proxy_opts.type = GIT_PROXY_NONE;
+	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
+	if (git_remote_create_anonymous(&f->remote, f->mirror.repo, f->url.text) < 0)
+		return cm_library_error(err, "cannot use the address");
+	r = git_remote_connect_ext(f->remote, GIT_DIRECTION_FETCH, &opts);
+	return r < 0 ? failed(f, r, err) : CM_OK;
+}
+
+static bool has_ref(const git_remote_head **heads, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(heads[i]->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the server does not have is missed where it is resolved, with the nearest names. */
+static int add_extra(struct fetch *f, const git_remote_head **heads, size_t n)
+{
+	int r = CM_OK;
+
+	if (f->opts->ref && has_ref(heads, n, f->opts->ref))
+		r = cm_strv_add(&f->extra, f->opts->ref);
+	for (size_t i = 0; i < CM_REFS_REQUEST_NAMES && f->opts->pr > 0 && r == CM_OK; i++) {
+		CM_AUTO_FREE char *name = cm_refs_request_name(f->opts->pr, i);
+
+		if (!name)
+			return CM_E_NOMEM;
+		if (has_ref(heads, n, name))
+			r = cm_strv_add(&f->extra, name);
+	}
+	for (size_t i = 0; i < f->extra.n && r == CM_OK; i++)
+		r = cm_strv_addf(&f->refspecs, "+%s:%s", f->extra.v[i], f->extra.v[i]);
+	return r;
+}
+
+static int choose_refs(struct fetch *f, struct cm_error *err)
+{
+	const git_remote_head **heads;
+	size_t n = 0;
+	int r = git_remote_ls(&heads, &n, f->remote);
+
+	if (r < 0)
+		return failed(f, r, err);
+	if (n > REFS_MAX) {
+		cm_error_set(err, CM_E_LIMIT, 0, "the server has more than %d refs", REFS_MAX);
+		cm_error_hint(err, "clone it with git, and give --repo the path of the clone");
+		return CM_E_LIMIT;
+	}
+	if (cm_strv_add(&f->refspecs, "+refs/heads/*:refs/heads/*") < 0 ||
+	    cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*") < 0 || add_extra(f, heads, n) < 0)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	cm_report_progress(f->rep, "remote", n, n);
+	return CM_OK;
+}
+
+static int download(struct fetch *f, struct cm_error *err)
+{
+	git_strarray specs = { f->refspecs.v, f->refspecs.n };
+	git_fetch_options opts = GIT_FETCH_OPTIONS_INIT;
+	int r;
+
+	set_callbacks(f, &opts.callbacks);
+	opts.proxy_opts.type = GIT_PROXY_NONE;
+	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
+	opts.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
+	opts.prune = GIT_FETCH_NO_PRUNE;
+	r = git_remote_download(f->remote, &specs, &opts);
+	return r < 0 ? failed(f, r, err) : CM_OK;
+}
+
+/* Names of earlier fetches that were not asked for now: the server may have none of them any more. */
+static int drop_others(struct fetch *f)
+{
+	CM_AUTO_GIT(git_reference_iterator) git_reference_iterator *refs = NULL;
+	const char *name;
+	int r = git_reference_iterator_new(&refs, f->mirror.repo);
+
+	while (r == 0 && (r = git_reference_next_name(&name, refs)) == 0) {
+		bool is_wanted = cm_text_has_prefix(name, "refs/heads/") ||
+				 cm_text_has_prefix(name, "refs/tags/");
+
+		for (size_t i = 0; i < f->extra.n && !is_wanted; i++)
+			is_wanted = strcmp(f->extra.v[i], name) == 0;
+		if (!is_wanted)
+			r = git_reference_remove(f->mirror.repo, name);
+	}
+	return r == GIT_ITEROVER ? 0 : r;
+}
+
+/*
+ * The objects are there; now their names. Pruned first: a branch "a" may stand where "a/b" is now.
+ */
+static int update_refs(struct fetch *f, struct cm_error *err)
+{
+	git_remote_callbacks callbacks = GIT_REMOTE_CALLBACKS_INIT;
+	int r = git_remote_prune(f->remote, &callbacks);
+
+	if (r == 0)
+		r = drop_others(f);
+	if (r == 0)
+		r = git_remote_update_tips(f->remote, &callbacks, 0, GIT_REMOTE_DOWNLOAD_TAGS_NONE,
+					   NULL);
+	if (r < 0) {
+		f->state.reason = CM_FETCH_MIRROR;
+		return failed(f, r, err);
+	}
+	return CM_OK;
+}
+
+static const git_oid *find_head(git_remote *remote)
+{
+	const git_remote_head **heads;
+	size_t n = 0;
+
+	if (git_remote_ls(&heads, &n, remote) < 0)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(heads[i]->name, "HEAD") == 0)
+			return &heads[i]->oid;
+	}
+	return NULL;
+}
+
+/* The server's default branch; where its HEAD is detached, so is the mirror's. */
+static int set_head(struct fetch *f, struct cm_error *err)
+{
+	CM_AUTO_GIT_BUF git_buf name = GIT_BUF_INIT;
+	const git_oid *head = find_head(f->remote);
+	int r = git_remote_default_branch(&name, f->remote);
+
+	if (r == 0 && cm_text_has_prefix(name.ptr, "refs/heads/"))
+		r = git_repository_set_head(f->mirror.repo, name.ptr);
+	else if (head)
+		r = git_repository_set_head_detached(f->mirror.repo, head);
+	else
+		r = git_repository_set_head(f->mirror.repo, "refs/heads/main");
+	return r < 0 ? cm_library_error(err, "cannot set HEAD of the mirror") : CM_OK;
+}
+
+static int transfer(struct fetch *f, struct cm_error *err)
+{
+	int r = connect(f, err);
+
+	if (r == CM_OK)
+		r = choose_refs(f, err);
+	if (r == CM_OK)
+		r = download(f, err);
+	if (r == CM_OK)
+		r = update_refs(f, err);
+	if (r == CM_OK)
+		r = set_head(f, err);
+	git_remote_free(f->remote);
+	f->remote = NULL;
+	cm_strv_clear(&f->refspecs);
+	cm_strv_clear(&f->extra);
+	return r;
+}
+
+/* What an earlier fetch left may be what is wrong: lost objects, names that stand in the way. */
+static bool is_worth_renewing(const struct fetch *f, int r)
+{
+	return r < 0 && !f->mirror.is_new && r != CM_E_LIMIT && r != CM_E_NOMEM &&
+	       !cm_fetch_is_remote(f->state.reason);
+}
+
+static int run(struct fetch *f, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	int r = cm_mirror_open(f->opts->mirror, f->opts->is_fresh, &f->mirror, err);
+
+	if (r < 0)
+		return r;
+	r = transfer(f, &why);
+	if (is_worth_renewing(f, r)) {
+		f->state = (struct cm_fetch_state){ 0 };
+		f->rep->reason = NULL;
+		r = cm_mirror_renew(&f->mirror, &why);
+		if (r == CM_OK) {
+			why = (struct cm_error)CM_ERROR_INIT;
+			r = transfer(f, &why);
+		}
+	}
+	if (r < 0)
+		*err = why;
+	return r;
+}
+
+int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct cm_error *err)
+{
+	struct fetch f = { .opts = opts, .rep = rep, .mirror = CM_MIRROR_INIT };
+	int r = cm_giturl_parse(opts->url, &f.url, err);
+
+	if (r < 0)
+		return r;
+	if (opts->ca_file &&
+	    git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, opts->ca_file, NULL) < 0)
+		r = cm_library_error(err, "cannot read the certificates in '%s'", opts->ca_file);
+	if (r == CM_OK)
+		r = run(&f, err);
+	cm_mirror_clear(&f.mirror);
+	cm_giturl_clear(&f.url);
+	return r;
+}

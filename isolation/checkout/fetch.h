@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fetching from a remote repository into a mirror. */
+#ifndef CM_ISOLATION_CHECKOUT_FETCH_H
+#define CM_ISOLATION_CHECKOUT_FETCH_H
+
+#include "casemate/error.h"
+#include "isolation/checkout/credential.h"
+#include "isolation/checkout/report.h"
+
+struct cm_fetch_options {
+	/* https, http, ssh, git or file; without a password */
+	const char *url;
+	/* the mirror's directory, which exists */
+	const char *mirror;
+	/* a full name beside branches and tags ("refs/pull/7/head"); NULL: none */
+	const char *ref;
+	/* the head of this pull or merge request, too; 0: of none */
+	unsigned int pr;
+	/* certificates that are believed, PEM; NULL: the system's */
+	const char *ca_file;
+	/* what an earlier fetch left is not to be gone on with */
+	bool is_fresh;
+	/* is sent where the server asks for one: over https, and over http to this host alone */
+	const struct cm_credential *credential;
+};
+
+/*
+ * Afterwards the mirror's branches, tags and HEAD are the remote's; what was deleted there is gone.
+ * What was there before stays when it fails. rep->reason says why it failed.
+ */
+int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct cm_error *err);
+
+#endif
