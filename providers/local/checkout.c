@@ -14,23 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "providers/local/helper.h"
-#include "providers/local/inside.h"
+#include "providers/local/checkout_helper.h"
+#include "providers/local/fetch.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/json.h"
+#include "runtime/base/giturl.h"
 #include "runtime/base/path.h"
-#include "runtime/base/text.h"
 
-#define HELPER_INSIDE "/run/casemate/casemate-checkout"
-#define REPORT_MAX (1024UL * 1024)
-/*
- * As long as it gets on it may take its time, and it says so several times a second. What does not
- * get on waits for something that may never come, such as the other end of a FIFO; a file system
- * that is merely slow is heard of long before.
- */
-#define SILENCE_MS 30000
 /* as the helper names what it has begun */
 #define PARTIAL_SUFFIX ".partial"
 
@@ -40,6 +31,17 @@ static bool is_there(const struct cm_local *l)
 
 	return lstat(l->session.record.checkout, &st) == 0;
 }
+
+/* What is checked out: a repository on this host, or the mirror of one that is not. */
+struct source {
+	const struct cm_store_mirror *mirror;
+	/* as the jail shows it */
+	const char *path;
+	/* what else the jail has to show of it; NULL: nothing */
+	const char *git_dir;
+	/* NULL: its path */
+	const char *origin;
+};
 
 /* At its own path, as git's files name it. */
 static int add_source(struct cm_spec *spec, const char *path)
@@ -53,8 +55,8 @@ static int add_source(struct cm_spec *spec, const char *path)
 }
 
 /* A bare spec: the session directory to write to, the source to read, and the network is none. */
-static int make_spec(const struct cm_local *l, const struct cm_source_facts *source,
-		     struct cm_spec *spec, struct cm_error *err)
+static int make_spec(const struct cm_local *l, const struct source *source, struct cm_spec *spec,
+		     struct cm_error *err)
 {
 	cm_spec_init(spec);
 	spec->workspace_kind = CM_WORKSPACE_DIR;
@@ -64,126 +66,73 @@ static int make_spec(const struct cm_local *l, const struct cm_source_facts *sou
 	spec->git = CM_GIT_RW;
 	spec->min_level = l->spec.min_level;
 	spec->limits.timeout.value = CM_UNLIMITED;
+	if (!spec->workspace)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
+	if (source->mirror)
+		return CM_OK;
 	spec->volumes = cm_calloc(2, sizeof(*spec->volumes));
-	if (!spec->workspace || !spec->volumes || add_source(spec, source->path) < 0 ||
+	if (!spec->volumes || add_source(spec, source->path) < 0 ||
 	    (source->git_dir && add_source(spec, source->git_dir) < 0))
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
 	return CM_OK;
 }
 
-static void tell_uncommitted(struct cm_local *l, const struct cm_buf *report)
+/* How many files are not committed is worth a note, and no reason to fail. */
+static int tell_uncommitted(struct cm_local *l, const struct source *source, struct cm_error *err)
 {
-	struct cm_json_doc *doc = NULL;
 	char line[160];
 	int64_t n;
+	int r = cm_checkout_helper_status(l, source->path, &n, err);
 
-	if (report->len == 0 ||
-	    cm_json_parse(report->data, report->len, "status", 0, &doc, NULL) < 0)
-		return;
-	n = cm_json_int(cm_json_root(doc), "uncommitted", 0);
-	cm_json_free(doc);
-	if (n <= 0)
-		return;
+	if (r == CM_E_TIMEOUT) {
+		cm_local_note(l,
+			      "whether files are not committed could not be found out: something "
+			      "in the repository's tree cannot be read");
+		return CM_OK;
+	}
+	if (r < 0 || n <= 0)
+		return r;
 	(void)snprintf(line, sizeof(line),
 		       "%lld uncommitted file%s %s not in the checkout (use --workspace to work on "
 		       "the tree itself)",
 		       (long long)n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 	cm_local_note(l, line);
-}
-
-/* The helper's report: notes, or why it failed. It comes from a jail: checked, never trusted. */
-static int take_report(struct cm_local *l, const struct cm_buf *report, const struct cm_buf *text,
-		       const struct cm_rec_end *end, struct cm_error *err)
-{
-	struct cm_json_doc *doc = NULL;
-	const struct cm_json *root = NULL;
-	const struct cm_json *notes;
-
-	if (report->len > 0 &&
-	    cm_json_parse(report->data, report->len, "checkout", 0, &doc, NULL) == CM_OK)
-		root = cm_json_root(doc);
-	notes = cm_json_get(root, "notes");
-	for (const struct cm_json *n = notes ? notes->first_child : NULL; n; n = n->next) {
-		if (n->type == CM_JSON_STRING)
-			cm_local_note(l, n->u.string);
-	}
-	if (end->kind == CM_END_EXIT && end->status == 0) {
-		cm_json_free(doc);
-		return CM_OK;
-	}
-	cm_error_set(err, CM_E_CHECKOUT, 0, "cannot check out '%s': %s", l->spec.repo,
-		     cm_json_str(root, "msg", text->len > 0 ? text->data : "the helper failed"));
-	cm_error_hint(err, "%s", cm_json_str(root, "hint", ""));
-	cm_json_free(doc);
-	return CM_E_CHECKOUT;
-}
-
-/* How many files are not committed is worth a note, and no reason to fail. */
-static int run_status(struct cm_local *l, const struct cm_source_facts *source,
-		      struct cm_error *err)
-{
-	char *const argv[] = {
-		(char *)(uintptr_t)HELPER_INSIDE,    (char *)(uintptr_t) "--status", source->path,
-		(char *)(uintptr_t) "--progress-fd", (char *)(uintptr_t) "1",	     NULL
-	};
-	struct cm_local_program status = { .argv = argv,
-					   .silence_ms = SILENCE_MS,
-					   .is_last_line = true };
-	int r;
-
-	cm_buf_init(&status.out, REPORT_MAX);
-	cm_buf_init(&status.err, REPORT_MAX);
-	r = cm_local_inside(l, &status, err);
-	if (r == CM_OK)
-		tell_uncommitted(l, &status.out);
-	if (r == CM_E_TIMEOUT) {
-		cm_local_note(l,
-			      "whether files are not committed could not be found out: something "
-			      "in the repository's tree cannot be read");
-		r = CM_OK;
-	}
-	cm_buf_clear(&status.out);
-	cm_buf_clear(&status.err);
-	return r;
+	return CM_OK;
 }
 
 static int was_held_up(const struct cm_local *l, struct cm_error *err)
 {
 	cm_error_set(err, CM_E_TIMEOUT, 0, "cannot check out '%s': nothing moved for %d seconds",
-		     l->spec.repo, SILENCE_MS / 1000);
+		     l->spec.repo, CM_CHECKOUT_SILENCE_MS / 1000);
 	cm_error_hint(err, "its git directory has a FIFO or a device that waits for somebody (find "
 			   "DIR -type p), or lies on a file system that does not answer");
 	return CM_E_TIMEOUT;
 }
 
-static int run_clone(struct cm_local *l, const struct cm_source_facts *source, struct cm_error *err)
+static void add(char **argv, size_t *n, const char *option, const char *value)
 {
-	char *const argv[] = { (char *)(uintptr_t)HELPER_INSIDE,
-			       (char *)(uintptr_t) "--source",
-			       source->path,
-			       (char *)(uintptr_t) "--target",
-			       l->session.record.checkout,
-			       (char *)(uintptr_t) "--report-fd",
-			       (char *)(uintptr_t) "1",
-			       (char *)(uintptr_t) "--progress-fd",
-			       (char *)(uintptr_t) "1",
-			       l->spec.ref ? (char *)(uintptr_t) "--ref" : NULL,
-			       l->spec.ref,
-			       NULL };
-	struct cm_local_program clone = {
-		.argv = argv, .flags = CM_EXECF_LAST, .silence_ms = SILENCE_MS, .is_last_line = true
-	};
+	if (!value)
+		return;
+	argv[(*n)++] = (char *)(uintptr_t)option;
+	argv[(*n)++] = (char *)(uintptr_t)value;
+}
+
+static int run_clone(struct cm_local *l, const struct source *source,
+		     struct cm_checkout_result *result, struct cm_error *err)
+{
+	char *argv[12] = { NULL };
+	size_t n = 0;
 	int r;
 
-	cm_buf_init(&clone.out, REPORT_MAX);
-	cm_buf_init(&clone.err, REPORT_MAX);
-	r = cm_local_inside(l, &clone, err);
-	if (r == CM_OK)
-		r = take_report(l, &clone.out, &clone.err, &clone.end, err);
-	else if (r == CM_E_TIMEOUT)
-		r = was_held_up(l, err);
-	cm_buf_clear(&clone.out);
-	cm_buf_clear(&clone.err);
+	add(argv, &n, "--source", source->path);
+	add(argv, &n, "--target", l->session.record.checkout);
+	add(argv, &n, "--origin", source->origin);
+	add(argv, &n, "--ref", l->spec.ref);
+	r = cm_checkout_helper_run(l, argv, NULL, result, err);
+	if (r == CM_E_TIMEOUT)
+		return was_held_up(l, err);
+	if (r == CM_E_CHECKOUT)
+		return cm_error_wrap(err, "cannot check out '%s'", l->spec.repo);
 	return r;
 }
 
@@ -204,29 +153,30 @@ static void remove_unfinished(const struct cm_local *l)
 	(void)cm_remove_tree_at(dir_fd, name);
 }
 
-static int in_jail(struct cm_local *l, struct cm_error *err)
+static int in_jail(struct cm_local *l, const struct source *source,
+		   struct cm_checkout_result *result, struct cm_error *err)
 {
 	char helper[PATH_MAX];
-	const struct cm_local_plan extra = { helper, HELPER_INSIDE, true };
+	struct cm_local_plan extra = { 0 };
 	bool was_there = is_there(l);
-	struct cm_source_facts source = { NULL, NULL };
 	struct cm_spec spec;
-	int r = cm_helper_path("casemate-checkout", helper, sizeof(helper), err);
+	int r = cm_checkout_helper_mount(&extra, helper, sizeof(helper), err);
 
-	if (r == CM_OK)
-		r = cm_source_facts_read(l->spec.repo, &source, err);
 	if (r < 0)
 		return r;
-	r = make_spec(l, &source, &spec, err);
+	if (source->mirror)
+		extra.mounts[extra.n_mounts++] =
+			(struct cm_local_mount){ source->mirror->dir, CM_FETCH_MIRROR_INSIDE,
+						 CM_OPF_READ_ONLY };
+	r = make_spec(l, source, &spec, err);
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, l->session.session_dir, &extra, err);
+	if (r == CM_OK && !source->mirror)
+		r = tell_uncommitted(l, source, err);
 	if (r == CM_OK)
-		r = run_status(l, &source, err);
-	if (r == CM_OK)
-		r = run_clone(l, &source, err);
+		r = run_clone(l, source, result, err);
 	cm_local_task_close(l);
 	cm_spec_clear(&spec);
-	cm_source_facts_clear(&source);
 	if (r == CM_E_CANCELLED) {
 		cm_error_set(err, r, 0, "stopped while '%s' was checked out", l->spec.repo);
 		cm_error_hint(err, "nothing of it is left: the next run begins again");
@@ -234,6 +184,56 @@ static int in_jail(struct cm_local *l, struct cm_error *err)
 	if (r < 0 && !was_there)
 		remove_unfinished(l);
 	return r;
+}
+
+/*
+ * What a mirror lacks or has wrong is seen when it is checked out. Then what the server has is fetched
+ * anew, once; what is wrong there is wrong again.
+ */
+static int from_remote(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
+	const struct source source = { .mirror = &mirror,
+				       .path = CM_FETCH_REPOSITORY_INSIDE,
+				       .origin = l->spec.repo };
+	struct cm_checkout_result result;
+	struct cm_error why = CM_ERROR_INIT;
+	int r = cm_local_fetch(l, false, &mirror, &why);
+
+	cm_checkout_result_init(&result);
+	if (r == CM_OK)
+		r = in_jail(l, &source, &result, &why);
+	if (r == CM_E_CHECKOUT && strcmp(result.code, cm_error_name(CM_E_CHECKOUT)) == 0) {
+		why = (struct cm_error)CM_ERROR_INIT;
+		r = cm_local_fetch(l, true, &mirror, &why);
+		if (r == CM_OK)
+			r = in_jail(l, &source, &result, &why);
+	}
+	cm_store_mirror_close(&mirror);
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+static int from_here(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_source_facts facts = { NULL, NULL };
+	struct cm_checkout_result result;
+	struct source source = { NULL };
+	int r = cm_source_facts_read(l->spec.repo, &facts, err);
+
+	source.path = facts.path;
+	source.git_dir = facts.git_dir;
+	cm_checkout_result_init(&result);
+	if (r == CM_OK)
+		r = in_jail(l, &source, &result, err);
+	cm_source_facts_clear(&facts);
+	return r;
+}
+
+static int check_out(struct cm_local *l, struct cm_error *err)
+{
+	return cm_giturl_is_remote(l->spec.repo) ? from_remote(l, err) : from_here(l, err);
 }
 
 /*
@@ -261,7 +261,7 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	if (r == CM_OK)
 		r = begin(l, err);
 	if (r == CM_OK && !(l->session.record.is_checkout_begun && is_there(l)))
-		r = in_jail(l, err);
+		r = check_out(l, err);
 	if (r < 0)
 		return r;
 	l->session.record.is_checkout_done = true;

@@ -168,6 +168,24 @@ static int collect(struct wait *w, struct cm_error *err)
 	return r;
 }
 
+/* All of it at once: a pipe takes as much without a reader. */
+static int fill_input(const struct cm_buf *in, int *ret_fd, struct cm_error *err)
+{
+	int pair[2];
+	int r;
+
+	if (!in || in->len == 0)
+		return CM_OK;
+	if (in->len > PIPE_BUF)
+		return cm_error_set(err, CM_E_LIMIT, 0, "the input of a program is too long");
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	r = cm_write_all(pair[1], in->data, in->len);
+	(void)close(pair[1]);
+	*ret_fd = pair[0];
+	return r < 0 ? cm_error_set(err, CM_E_SYS, -r, "cannot write to a pipe") : CM_OK;
+}
+
 int cm_local_inside(struct cm_local *l, struct cm_local_program *program, struct cm_error *err)
 {
 	char *env[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
@@ -177,32 +195,37 @@ int cm_local_inside(struct cm_local *l, struct cm_local_program *program, struct
 					   .flags = program->flags,
 					   .stdio = { -1, -1, -1 } };
 	struct wait w = { .l = l, .program = program };
+	CM_AUTO_FD int in_fd = -1;
+	CM_AUTO_FD int out_fd = -1;
+	CM_AUTO_FD int err_fd = -1;
 	int out[2];
 	int errs[2];
-	int r;
+	int r = fill_input(program->in, &in_fd, err);
 
+	if (r < 0)
+		return r;
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	out_fd = out[0];
 	if (pipe2(errs, O_CLOEXEC) < 0) {
-		(void)close(out[0]);
 		(void)close(out[1]);
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
 	}
+	err_fd = errs[0];
+	command.stdio[0] = in_fd;
 	command.stdio[1] = out[1];
 	command.stdio[2] = errs[1];
 	r = cm_jail_exec(&l->jail, &command, &w.id, err);
+	cm_fd_close(&in_fd);
 	(void)close(out[1]);
 	(void)close(errs[1]);
-	if (r == CM_OK) {
-		w.p[SLOT_JAIL] = (struct pollfd){ .fd = l->jail.sock, .events = POLLIN };
-		w.p[SLOT_OUT] = (struct pollfd){ .fd = out[0], .events = POLLIN };
-		w.p[SLOT_ERR] = (struct pollfd){ .fd = errs[0], .events = POLLIN };
-		w.p[SLOT_CANCEL] = (struct pollfd){ .fd = cancel_fd(l), .events = POLLIN };
-		r = collect(&w, err);
-	}
-	(void)close(out[0]);
-	(void)close(errs[0]);
-	return r;
+	if (r < 0)
+		return r;
+	w.p[SLOT_JAIL] = (struct pollfd){ .fd = l->jail.sock, .events = POLLIN };
+	w.p[SLOT_OUT] = (struct pollfd){ .fd = out_fd, .events = POLLIN };
+	w.p[SLOT_ERR] = (struct pollfd){ .fd = err_fd, .events = POLLIN };
+	w.p[SLOT_CANCEL] = (struct pollfd){ .fd = cancel_fd(l), .events = POLLIN };
+	return collect(&w, err);
 }
 
 static bool has_child_ended(pid_t pid, int64_t deadline_ms)

@@ -20,6 +20,8 @@ void cm_local_task_close(struct cm_local *l);
 struct cm_local_program {
 	/* NULL-terminated */
 	char *const *argv;
+	/* what its standard input has, at most PIPE_BUF bytes; NULL: nothing */
+	const struct cm_buf *in;
 	/* CM_EXECF_* */
 	uint32_t flags;
 	/* it is ended when it has written nothing for so long; 0: it may be silent */

@@ -147,8 +147,7 @@ static int create(struct cm_local *l, const char *id, struct cm_error *err)
 	if (r == CM_OK && l->host.is_root) {
 		r = cm_store_slot_claim(&l->store, id, &space, &record.slot, err);
 		if (r == CM_OK)
-			record.agent_id =
-				CM_ID_SLOT_BASE + record.slot * CM_ID_SLOT_SIZE + CM_ID_AGENT;
+			record.agent_id = cm_local_slot_base(record.slot) + CM_ID_AGENT;
 	}
 	if (r == CM_OK) {
 		r = cm_store_session_create(&l->store, &record, &l->session, err);
@@ -162,18 +161,6 @@ static int create(struct cm_local *l, const char *id, struct cm_error *err)
 	}
 	cm_session_record_clear(&record);
 	return r;
-}
-
-static int check_repo(const struct cm_spec *spec, struct cm_error *err)
-{
-	if (!spec->repo || spec->repo[0] == '/')
-		return CM_OK;
-	cm_error_set(err, CM_E_UNSUPPORTED, 0,
-		     "cannot check out '%s': only repositories on this host are supported",
-		     spec->repo);
-	cm_error_hint(err, "clone it and give --repo the path of the clone, or work on the clone "
-			   "itself with --workspace");
-	return CM_E_UNSUPPORTED;
 }
 
 /* What is kept is a session like any other, and those do not depend on where their caller is. */
@@ -227,11 +214,8 @@ static int open_locked(struct cm_local *l, struct cm_error *err)
 int cm_local_session(struct cm_local *l, struct cm_error *err)
 {
 	char id[64];
-	int r;
+	int r = CM_OK;
 
-	r = check_repo(&l->spec, err);
-	if (r < 0)
-		return r;
 	if (!l->spec.session_id) {
 		(void)cm_store_collect(&l->store, cm_local_collect_group, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));

@@ -52,11 +52,22 @@ int cm_local_skeleton(struct cm_local *l, struct cm_plan_builder *b, struct cm_s
 		      struct cm_error *err);
 
 /* plan.c */
+/* The first of a slot's kernel ids (root). */
+uint32_t cm_local_slot_base(uint32_t slot);
+struct cm_local_mount {
+	/* host path, and where it is inside; borrowed */
+	const char *source;
+	const char *target;
+	/* CM_OPF_* */
+	uint32_t flags;
+};
+
 struct cm_local_plan {
-	/* added to the planner's steps: host path mounted at target (a file: read-only) */
-	const char *extra_source;
-	const char *extra_target;
-	bool is_extra_file;
+	/* added to the planner's steps */
+	struct cm_local_mount mounts[4];
+	size_t n_mounts;
+	/* root: the ids inside are those that mirrors belong to, and not the session's */
+	bool is_of_mirrors;
 	/*
 	 * Called with the plan as soon as it is complete, so that the jail is made while what only
 	 * commands need is still looked for. May be NULL.

@@ -10,6 +10,11 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
+uint32_t cm_local_slot_base(uint32_t slot)
+{
+	return CM_ID_SLOT_BASE + slot * CM_ID_SLOT_SIZE;
+}
+
 struct facts {
 	struct cm_tree_facts tree;
 	struct cm_git_identity git;
@@ -98,16 +103,15 @@ static int read_facts(struct cm_local *l, const struct cm_spec *spec, const char
 	return r;
 }
 
-static void add_extra(struct cm_plan_builder *b, const struct cm_local_plan *extra)
+static void add_mounts(struct cm_plan_builder *b, const struct cm_local_plan *extra)
 {
-	struct cm_plan_op *op;
+	for (size_t i = 0; extra && i < extra->n_mounts; i++) {
+		struct cm_plan_op *op = cm_plan_builder_op(b, CM_OP_BIND);
 
-	if (!extra || !extra->extra_source)
-		return;
-	op = cm_plan_builder_op(b, CM_OP_BIND);
-	op->source = cm_plan_builder_str(b, extra->extra_source);
-	op->target = cm_plan_builder_str(b, extra->extra_target);
-	op->flags = extra->is_extra_file ? CM_OPF_FILE | CM_OPF_READ_ONLY : CM_OPF_WRITABLE;
+		op->source = cm_plan_builder_str(b, extra->mounts[i].source);
+		op->target = cm_plan_builder_str(b, extra->mounts[i].target);
+		op->flags = extra->mounts[i].flags;
+	}
 }
 
 static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
@@ -127,7 +131,7 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 	req->session_id = record->id;
 	req->is_temporary = is_temporary;
 	if (record->slot != CM_SLOT_NONE)
-		req->slot_base = CM_ID_SLOT_BASE + record->slot * CM_ID_SLOT_SIZE;
+		req->slot_base = cm_local_slot_base(record->slot);
 	req->generation = record->generation;
 	if (is_temporary)
 		return;
@@ -224,7 +228,7 @@ static int finish(struct cm_local *l, struct workshop *w, const struct cm_local_
 {
 	int r = CM_OK;
 
-	add_extra(&w->builder, extra);
+	add_mounts(&w->builder, extra);
 	if (!is_temporary)
 		r = print_plan(l, &w->builder, err);
 	if (r == CM_OK)
@@ -314,6 +318,8 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 	cm_skeleton_init(&w->skeleton);
 	fill_request(l, spec, &w->facts, is_temporary, &w->req, &w->home, &w->tmp);
 	w->req.refuses_unix_sockets = extra && extra->refuses_unix_sockets;
+	if (extra && extra->is_of_mirrors)
+		w->req.slot_base = cm_local_slot_base(CM_ID_SLOT_MIRRORS);
 	r = make(l, w, dir, is_temporary, extra, out, err);
 	close_workshop(w);
 	return r;

@@ -53,7 +53,8 @@ static int chown_inside(struct cm_local *l, const char *dir, char *home, struct 
 			       (char *)(uintptr_t)dir,
 			       home,
 			       NULL };
-	const struct cm_local_plan extra = { home, home, false };
+	const struct cm_local_plan extra = { .mounts = { { home, home, CM_OPF_WRITABLE } },
+					     .n_mounts = 1 };
 	struct cm_local_program chown = { .argv = argv, .flags = CM_EXECF_LAST };
 	int r;
 

@@ -186,7 +186,8 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 		if (!marker)
 			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 		r = make_marker_dir(l, marker, err);
-		extra.extra_source = extra.extra_target = marker;
+		extra.mounts[extra.n_mounts++] =
+			(struct cm_local_mount){ marker, marker, CM_OPF_WRITABLE };
 	}
 	if (r < 0)
 		return r;

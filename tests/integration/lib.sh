@@ -66,7 +66,7 @@ make_groups() {
 }
 
 if is_root && [ -z "${CM_TEST_IN_NAMESPACE:-}" ]; then
-	for dir in /var/lib/casemate /run/casemate; do
+	for dir in /var/lib/casemate /run/casemate /var/cache/casemate; do
 		[ -d $dir ] || mkdir -m 700 $dir
 	done
 	mapfile -t groups < <(make_groups)
@@ -173,7 +173,7 @@ be_user() { # NAME
 }
 
 if is_root; then
-	for dir in /var/lib/casemate /run/casemate; do
+	for dir in /var/lib/casemate /run/casemate /var/cache/casemate; do
 		mount -t tmpfs -o mode=700,size=256m casemate-test $dir ||
 			bail "cannot mount over '$dir'"
 	done

@@ -57,7 +57,8 @@ static int make(const struct cm_local_plan *extra, struct cm_buf *flat, struct c
 static void test_refuses_unix_sockets(void **state)
 {
 	const struct cm_local_plan extra = { .refuses_unix_sockets = true };
-	const struct cm_local_plan other = { .extra_source = "/usr", .extra_target = "/mnt" };
+	const struct cm_local_plan other = { .mounts = { { "/usr", "/mnt", CM_OPF_WRITABLE } },
+					     .n_mounts = 1 };
 	CM_AUTO_BUF struct cm_buf flat = { 0 };
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_plan plan;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "providers/local/checkout_helper.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "providers/local/helper.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+
+#define HELPER_INSIDE "/run/casemate/casemate-checkout"
+#define REPORT_MAX (1024UL * 1024)
+#define OPTIONS_MAX 24
+
+void cm_checkout_result_init(struct cm_checkout_result *result)
+{
+	memset(result, 0, sizeof(*result));
+}
+
+int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
+			     struct cm_error *err)
+{
+	extra->mounts[extra->n_mounts++] =
+		(struct cm_local_mount){ path, HELPER_INSIDE, CM_OPF_FILE | CM_OPF_READ_ONLY };
+	return cm_helper_path("casemate-checkout", path, size, err);
+}
+
+static int read_failure(const struct cm_json *root, const struct cm_buf *text,
+			struct cm_checkout_result *result, struct cm_error *err)
+{
+	(void)snprintf(result->code, sizeof(result->code), "%s", cm_json_str(root, "code", ""));
+	(void)snprintf(result->reason, sizeof(result->reason), "%s",
+		       cm_json_str(root, "reason", ""));
+	cm_error_set(err, CM_E_CHECKOUT, 0, "%s",
+		     cm_json_str(root, "msg", text->len > 0 ? text->data : "the helper failed"));
+	cm_error_hint(err, "%s", cm_json_str(root, "hint", ""));
+	return CM_E_CHECKOUT;
+}
+
+static int take_report(struct cm_local *l, const struct cm_local_program *program,
+		       struct cm_checkout_result *result, struct cm_error *err)
+{
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *root = NULL;
+	const struct cm_json *notes;
+	int r = CM_OK;
+
+	if (program->out.len > 0 &&
+	    cm_json_parse(program->out.data, program->out.len, "checkout", 0, &doc, NULL) == CM_OK)
+		root = cm_json_root(doc);
+	notes = cm_json_get(root, "notes");
+	for (const struct cm_json *n = notes ? notes->first_child : NULL; n; n = n->next) {
+		if (n->type == CM_JSON_STRING)
+			cm_local_note(l, n->u.string);
+	}
+	if (program->end.kind != CM_END_EXIT || program->end.status != 0)
+		r = read_failure(root, &program->err, result, err);
+	cm_json_free(doc);
+	return r;
+}
+
+static int run(struct cm_local *l, char *const *options, struct cm_local_program *program,
+	       struct cm_error *err)
+{
+	static const char *const common[] = { "--progress-fd", "1" };
+	char *argv[OPTIONS_MAX + CM_ARRAY_SIZE(common) + 2] = { (char *)(uintptr_t)HELPER_INSIDE };
+	size_t n = 1;
+
+	while (*options && n <= OPTIONS_MAX)
+		argv[n++] = *options++;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(common); i++)
+		argv[n++] = (char *)(uintptr_t)common[i];
+	program->argv = argv;
+	program->silence_ms = CM_CHECKOUT_SILENCE_MS;
+	program->is_last_line = true;
+	return cm_local_inside(l, program, err);
+}
+
+int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struct cm_buf *in,
+			   struct cm_checkout_result *result, struct cm_error *err)
+{
+	struct cm_local_program program = { .in = in, .flags = CM_EXECF_LAST };
+	char *all[OPTIONS_MAX + 1] = { (char *)(uintptr_t) "--report-fd", (char *)(uintptr_t) "1" };
+	size_t n = 2;
+	int r;
+
+	while (*options && n < OPTIONS_MAX)
+		all[n++] = *options++;
+	cm_buf_init(&program.out, REPORT_MAX);
+	cm_buf_init(&program.err, REPORT_MAX);
+	r = run(l, all, &program, err);
+	if (r == CM_OK)
+		r = take_report(l, &program, result, err);
+	cm_buf_clear(&program.out);
+	cm_buf_clear(&program.err);
+	return r;
+}
+
+int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
+			      struct cm_error *err)
+{
+	char *const options[] = { (char *)(uintptr_t) "--status", (char *)(uintptr_t)path, NULL };
+	struct cm_local_program program = { 0 };
+	struct cm_json_doc *doc = NULL;
+	int r;
+
+	*ret = -1;
+	cm_buf_init(&program.out, REPORT_MAX);
+	cm_buf_init(&program.err, REPORT_MAX);
+	r = run(l, options, &program, err);
+	if (r == CM_OK && program.out.len > 0 &&
+	    cm_json_parse(program.out.data, program.out.len, "status", 0, &doc, NULL) == CM_OK)
+		*ret = cm_json_int(cm_json_root(doc), "uncommitted", -1);
+	cm_json_free(doc);
+	cm_buf_clear(&program.out);
+	cm_buf_clear(&program.err);
+	return r;
+}

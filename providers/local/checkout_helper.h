@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* casemate-checkout as a program in a jail of ours: shown there, run, its report read. */
+#ifndef CM_PROVIDERS_LOCAL_CHECKOUT_HELPER_H
+#define CM_PROVIDERS_LOCAL_CHECKOUT_HELPER_H
+
+#include "providers/local/inside.h"
+
+struct cm_checkout_result {
+	/* of the report: a name of casemate/error.h, and of a fetch why it failed; "": not told */
+	char code[24];
+	char reason[24];
+};
+
+void cm_checkout_result_init(struct cm_checkout_result *result);
+/* Add the helper to what the jail shows; path (PATH_MAX bytes) has to outlive extra. */
+int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
+			     struct cm_error *err);
+/*
+ * Run it in l->jail with these options (NULL-terminated, at most 24) and in (may be NULL) on its
+ * standard input. Notes of its report are passed on. CM_E_TIMEOUT: nothing was heard of it for
+ * CM_CHECKOUT_SILENCE_MS. Its report comes from a jail: checked, never trusted.
+ */
+int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struct cm_buf *in,
+			   struct cm_checkout_result *result, struct cm_error *err);
+/* The number of files that are not committed in the work tree at path; negative when not known. */
+int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
+			      struct cm_error *err);
+
+/*
+ * As long as it gets on it may take its time, and it says so several times a second. What does not
+ * get on waits for something that may never come, such as the other end of a FIFO or of a
+ * connection; what is merely slow is heard of long before.
+ */
+#define CM_CHECKOUT_SILENCE_MS 30000
+
+#endif

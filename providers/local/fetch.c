@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "providers/local/fetch.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "providers/local/checkout_helper.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#define LOCK_WAIT_MS (15LL * 60 * 1000)
+#define LOCK_SLICE_MS 200
+/* before the second try and the third */
+static const int retry_ms[] = { 1000, 4000 };
+
+/* What may go well a moment later: the helper's reasons for a fetch that failed. */
+static const char *const transient[] = { "broken-off", "server-error" };
+
+/* Nothing of the user's; the host's network, since no other is to be had. */
+static int make_spec(const struct cm_local *l, struct cm_spec *spec)
+{
+	cm_spec_init(spec);
+	spec->workspace_kind = CM_WORKSPACE_NONE;
+	spec->network = CM_NETWORK_HOST;
+	spec->user = CM_USER_USER;
+	spec->git = CM_GIT_RW;
+	/* the network alone makes it less than full, and that says nothing about the session */
+	spec->min_level =
+		l->spec.min_level == CM_LEVEL_FULL ? CM_LEVEL_NO_CGROUP : l->spec.min_level;
+	spec->limits.timeout.value = CM_UNLIMITED;
+	return CM_OK;
+}
+
+static bool may_go_well(const struct cm_checkout_result *result)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(transient); i++) {
+		if (strcmp(result->reason, transient[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* false: the caller has enough of it */
+static bool wait_ms(const struct cm_local *l, int ms)
+{
+	struct pollfd p = { .fd = l->events.cancel_fd > 0 ? l->events.cancel_fd : -1,
+			    .events = POLLIN };
+	int64_t deadline = cm_clock_mono_ms() + ms;
+	int64_t left;
+
+	while ((left = deadline - cm_clock_mono_ms()) > 0) {
+		if (poll(&p, 1, (int)left) > 0)
+			return false;
+	}
+	return true;
+}
+
+static int given_up(const struct cm_local *l, struct cm_error *err)
+{
+	return cm_error_set(err, CM_E_CANCELLED, 0, "stopped while '%s' was fetched", l->spec.repo);
+}
+
+static int held_up(const struct cm_local *l, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_TIMEOUT, 0, "cannot fetch '%s': the server said nothing for %d s",
+		     l->spec.repo, CM_CHECKOUT_SILENCE_MS / 1000);
+	cm_error_hint(err, "check the address, and that nothing on the way swallows the "
+			   "connection; then try again");
+	return CM_E_TIMEOUT;
+}
+
+/* The certificates that the caller's git would believe. */
+static const char *ca_file(const struct cm_local *l)
+{
+	static const char *const names[] = { "GIT_SSL_CAINFO", "SSL_CERT_FILE" };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
+		const char *value = cm_strv_env_get(&l->config->env, names[i]);
+
+		if (value && value[0] == '/')
+			return value;
+	}
+	return NULL;
+}
+
+/* A name that is neither a branch's nor a tag's has to be asked for. */
+static char *extra_ref(const struct cm_local *l)
+{
+	char *ref = l->spec.ref;
+
+	if (!ref || !cm_text_has_prefix(ref, "refs/") || cm_text_has_prefix(ref, "refs/heads/") ||
+	    cm_text_has_prefix(ref, "refs/tags/"))
+		return NULL;
+	return ref;
+}
+
+static void add(char **argv, size_t *n, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	argv[(*n)++] = (char *)(uintptr_t)option;
+	argv[(*n)++] = (char *)(uintptr_t)value;
+}
+
+/* Two texts, each with its NUL byte, for a pipe; nothing where there is no credential. */
+static int write_credential(const struct cm_local *l, struct cm_buf *out, struct cm_error *err)
+{
+	const char *user;
+	const char *secret;
+
+	if (!cm_config_git_credential(l->config, &l->spec, &user, &secret))
+		return CM_OK;
+	cm_buf_append(out, user, strlen(user) + 1);
+	cm_buf_append(out, secret, strlen(secret) + 1);
+	if (cm_buf_status(out) == CM_OK)
+		return CM_OK;
+	cm_error_set(err, CM_E_LIMIT, 0, "the credential for the repository is too long");
+	cm_error_hint(err, "at most %d bytes", PIPE_BUF - 2);
+	return CM_E_LIMIT;
+}
+
+static void forget(struct cm_buf *credential)
+{
+	if (credential->data)
+		explicit_bzero(credential->data, credential->len);
+	cm_buf_clear(credential);
+}
+
+static int run_helper(struct cm_local *l, bool is_fresh, struct cm_checkout_result *result,
+		      struct cm_error *err)
+{
+	struct cm_buf credential;
+	char *argv[16] = { NULL };
+	size_t n = 0;
+	int r;
+
+	cm_buf_init(&credential, PIPE_BUF);
+	r = write_credential(l, &credential, err);
+	add(argv, &n, "--fetch", l->spec.repo);
+	add(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
+	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
+	add(argv, &n, "--ca-file", ca_file(l));
+	add(argv, &n, "--ref", extra_ref(l));
+	if (is_fresh)
+		argv[n++] = (char *)(uintptr_t) "--fresh";
+	if (r == CM_OK)
+		r = cm_checkout_helper_run(l, argv, &credential, result, err);
+	forget(&credential);
+	return r;
+}
+
+/* A jail each time: what the last one's server may have done to the helper ends with it. */
+static int in_jail(struct cm_local *l, const struct cm_store_mirror *mirror, bool is_fresh,
+		   struct cm_checkout_result *result, struct cm_error *err)
+{
+	struct cm_local_plan extra = { .is_of_mirrors = true };
+	char helper[PATH_MAX];
+	struct cm_spec spec;
+	int r = make_spec(l, &spec);
+
+	if (r == CM_OK)
+		r = cm_checkout_helper_mount(&extra, helper, sizeof(helper), err);
+	extra.mounts[extra.n_mounts++] =
+		(struct cm_local_mount){ mirror->dir, CM_FETCH_MIRROR_INSIDE, CM_OPF_WRITABLE };
+	if (r == CM_OK)
+		r = cm_local_task_open(l, &spec, NULL, &extra, err);
+	if (r == CM_OK)
+		r = run_helper(l, is_fresh, result, err);
+	cm_local_task_close(l);
+	cm_spec_clear(&spec);
+	return r;
+}
+
+static void tell_retry(struct cm_local *l, const struct cm_error *why, int ms)
+{
+	CM_AUTO_FREE char *line = cm_asprintf("%s; trying again in %d s", why->msg, ms / 1000);
+
+	if (line)
+		cm_local_note(l, line);
+}
+
+static int fetch(struct cm_local *l, const struct cm_store_mirror *mirror, bool is_fresh,
+		 struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_checkout_result result;
+	int r;
+
+	for (size_t i = 0;; i++) {
+		why = (struct cm_error)CM_ERROR_INIT;
+		cm_checkout_result_init(&result);
+		r = in_jail(l, mirror, is_fresh, &result, &why);
+		if (r == CM_OK || i >= CM_ARRAY_SIZE(retry_ms) || !may_go_well(&result))
+			break;
+		tell_retry(l, &why, retry_ms[i]);
+		if (!wait_ms(l, retry_ms[i]))
+			return given_up(l, err);
+	}
+	if (r == CM_E_CANCELLED)
+		return given_up(l, err);
+	if (r == CM_E_TIMEOUT)
+		return held_up(l, err);
+	if (r == CM_OK || !err)
+		return r;
+	*err = why;
+	return cm_error_wrap(err, "cannot fetch '%s'", l->spec.repo);
+}
+
+/*
+ * Whose the mirror is: the address, and who asked. With another credential another may be allowed to
+ * see, so nothing that was fetched with one is seen with the other.
+ */
+static char *identity_of(const struct cm_local *l)
+{
+	const char *user = "";
+	const char *secret = "";
+
+	(void)cm_config_git_credential(l->config, &l->spec, &user, &secret);
+	return cm_asprintf("%s\n%s\n%s", l->spec.repo, user, secret);
+}
+
+static int open_mirror(struct cm_local *l, struct cm_store_mirror *mirror, struct cm_error *err)
+{
+	uint32_t owner = l->host.is_root ? cm_local_slot_base(CM_ID_SLOT_MIRRORS) + CM_ID_AGENT : 0;
+	int64_t deadline = cm_clock_mono_ms() + LOCK_WAIT_MS;
+	char *identity = identity_of(l);
+	int r;
+
+	if (!identity)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the mirror");
+	for (;;) {
+		struct cm_error why = CM_ERROR_INIT;
+
+		r = cm_store_mirror_open(&l->store, identity, owner, mirror, &why);
+		if (r != CM_E_BUSY || cm_clock_mono_ms() >= deadline) {
+			if (r < 0 && err)
+				*err = why;
+			break;
+		}
+		/* another session fetches from the same repository */
+		if (!wait_ms(l, LOCK_SLICE_MS)) {
+			r = given_up(l, err);
+			break;
+		}
+	}
+	explicit_bzero(identity, strlen(identity));
+	free(identity);
+	return r;
+}
+
+int cm_local_fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mirror,
+		   struct cm_error *err)
+{
+	int64_t start_us = cm_clock_mono_us();
+	int r = mirror->dir ? CM_OK : open_mirror(l, mirror, err);
+
+	if (r == CM_OK)
+		r = fetch(l, mirror, is_fresh, err);
+	if (r == CM_OK)
+		cm_local_phase(l, "fetch", start_us);
+	else
+		cm_store_mirror_close(mirror);
+	return r;
+}

@@ -1,0 +1,196 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --repo of what another host serves: by https with and without a credential, http and git; the
+# mirror; and each way in which a server says no.
+# shellcheck disable=SC2016,SC2154
+# SC2016: what single quotes keep from this shell is for the shell inside
+# SC2154: URLs and tokens are set by servers.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/repositories.sh"
+. "$here/servers.sh"
+
+command -v git >/dev/null || skip_all TOOLS 'no git'
+git_settings
+unset CASEMATE_GIT_TOKEN
+repos=$top/repos
+mkdir "$repos"
+(cd "$repos" && repo_plain plain && git init -q -b main empty && git init -q -b main many &&
+	git -C many commit -q --allow-empty -m one && git -C many branch topic &&
+	git -C many tag v1 && git -C many update-ref refs/pull/7/head \
+	"$(git -C many commit-tree -p main -m 'of a pull request' 'main^{tree}')")
+server_https "$repos" || skip_all TOOLS "no $missing"
+server_git "$repos" || skip_all TOOLS "no $missing"
+# the library that verifies names knows no addresses
+https_url=${https_url/127.0.0.1/localhost}
+expired_url=${expired_url/127.0.0.1/localhost}
+othername_url=${othername_url/127.0.0.1/localhost}
+otherca_url=${otherca_url/127.0.0.1/localhost}
+first=$(git -C "$repos/plain" rev-parse HEAD)
+
+# The mirrors stay, and where they are.
+begin_remote() { # NAME
+	begin "$1"
+	allow '/cache/casemate '
+	allow '/cache/casemate/mirrors( |/)'
+	export GIT_SSL_CAINFO=$https_ca
+	mirrors=$work/cache/casemate/mirrors
+	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
+	rm -rf "$mirrors"
+	forget_requests
+	start_files
+}
+
+# Where the token is that should be nowhere: files, environments and arguments.
+traces() { # TOKEN
+	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/w" "$mirrors")
+	! is_root || dirs+=(/var/lib/casemate /run/casemate)
+	grep -rlaF "$1" "${dirs[@]}" "$work/out" "$work/err" 2>/dev/null
+	for pid in $(our_processes); do
+		grep -laF "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
+	done
+}
+
+begin_remote 'https'
+run run --repo "$https_url/open/plain" -- sh -c 'git rev-parse HEAD; git remote get-url origin
+git status --short; git rev-parse --abbrev-ref HEAD @{u}'
+is "$rc $(out)" "0 $first
+$https_url/open/plain
+main
+origin/main" 'is checked out, and its origin is the address'
+like "$(err)" '*casemate: fetch *casemate: checkout *' 'the phases are told'
+like "$(requests https)" '200 GET */info/refs?service=git-upload-pack \[-\]
+200 POST */git-upload-pack \[-\]' 'without a credential, and in two requests'
+forget_requests
+run run --repo "$https_url/open/plain" -- git rev-parse HEAD
+expect_out "$first" 'a second session'
+is "$(requests https | grep -c POST)" 0 'fetches nothing that is in the mirror'
+git -C "$repos/plain" commit -q --allow-empty -m later
+run run --repo "$https_url/open/plain" -- git rev-parse HEAD
+expect_out "$(git -C "$repos/plain" rev-parse HEAD)" 'what is new is fetched'
+git -C "$repos/plain" reset -q --hard "$first"
+run run --repo "$https_url/open/plain" -- git rev-parse HEAD
+expect_out "$first" 'what is gone is gone'
+run run --repo "$https_url/open/plain" -- find .git -type f -name '*.pack' -links +1
+expect_out '' 'objects are copies'
+finish
+
+begin_remote 'http and git'
+run run --repo "$http_url/open/plain" -- git rev-parse HEAD
+expect_out "$first" 'http'
+run run --repo "$git_url/plain" -- git rev-parse HEAD
+expect_out "$first" 'git'
+finish
+
+begin_remote 'refs'
+run run --repo "$https_url/open/many" --ref topic -- git rev-parse --abbrev-ref HEAD
+expect_out topic 'a branch'
+run run --repo "$https_url/open/many" --ref v1 -- git log --format=%s
+expect_out one 'a tag'
+run run --repo "$https_url/open/many" --ref "$(git -C "$repos/many" rev-parse main)" -- git log --format=%s
+expect_out one 'a commit'
+run run --repo "$https_url/open/many" --ref refs/pull/7/head -- git log --format=%s
+expect_out 'of a pull request
+one' 'the head of a pull request, by its name'
+run run --repo "$https_url/open/many" --ref topik -- true
+refused "cannot check out '$https_url/open/many': ref 'topik' is not in the source" \
+	"did you mean 'topic'*" 'one that is not there'
+run run --repo "$https_url/open/empty" -- git status -sb
+is "$rc $(out)" '0 ## No commits yet on main' 'a repository without commits'
+finish
+
+begin_remote 'a private repository'
+CASEMATE_GIT_TOKEN=$https_token run run --repo "$https_url/private/plain" -- sh -c \
+	'git rev-parse HEAD; env; cat /proc/*/environ /proc/*/cmdline; find / -xdev -type f -size -64k \
+	-newer /proc/self/exe -exec cat {} + 2>/dev/null; cat .git/config'
+[ "$rc" = 0 ] && grep -q "$first" "$work/out"
+ok 'is checked out with the token'
+! grep -qaF "$https_token" "$work/out"
+ok 'which is nowhere inside'
+is "$(traces "$https_token")" '' 'nor outside'
+# control: it is found where it is
+echo "$https_token" >"$work/home/found"
+is "$(traces "$https_token")" "$work/home/found" 'where it is it would be found'
+rm "$work/home/found"
+like "$(requests https)" '401 GET *
+200 GET *Basic *
+200 POST *Basic *' 'it was sent when asked for'
+run run --repo "$https_url/private/plain" -- true
+refused "cannot fetch '$https_url/private/plain': localhost wants a credential, and there is none" \
+	'export CASEMATE_GIT_TOKEN*' 'without a token: not from the mirror'
+CASEMATE_GIT_TOKEN=wrong run run --repo "$https_url/private/plain" -- true
+refused '*localhost does not accept the credential (401)' '*the token is wrong*' \
+	'with a wrong one: not from the mirror'
+run run --repo "https://someone:$https_token@${https_url#https://}/private/plain" -- \
+	git remote get-url origin
+is "$rc $(out)" "0 $https_url/private/plain" 'the token in the address is taken out of it'
+is "$(traces "$https_token")" '' 'and kept nowhere'
+CASEMATE_GIT_TOKEN=$https_token run run --repo "$https_url/forbidden/plain" -- true
+refused '*forbids access to it (403)' '*lacks the right*' '403 is told apart'
+finish
+
+begin_remote 'a token goes to one server'
+export CASEMATE_GIT_TOKEN=$https_token
+for path in port-private plain-private port; do
+	run run --repo "$https_url/$path/plain" -- true
+	refused '*redirects*' '*' "a redirect: $path"
+done
+is "$(requests elsewhere)$(requests http)" '' 'no other server was asked'
+run run --repo "$http_url/host-private/plain" -- true
+refused '*redirects*' '*' 'a redirect to another name'
+forget_requests
+run run --repo "$https_url/moved-private/plain" -- git rev-parse HEAD
+expect_out "$first" 'a redirect on the same server is followed'
+for path in post post-elsewhere post-plain; do
+	run run --repo "$https_url/$path/plain" -- true
+	is "$rc $(requests elsewhere)$(requests http)" '125 ' "a redirect of the second request: $path"
+done
+run run --repo "$https_url/loop/plain" -- true
+is "$rc" 125 'a redirect to itself ends'
+run run --repo "$http_url/private/plain" -- git rev-parse HEAD
+expect_out "$first" 'over http to this host alone'
+unset CASEMATE_GIT_TOKEN
+finish
+
+begin_remote 'certificates'
+for name in expired othername otherca; do
+	url=${name}_url
+	CASEMATE_GIT_TOKEN=$https_token run run --repo "${!url}/private/plain" -- true
+	refused 'cannot fetch *: the certificate of localhost is not valid' '*' "$name"
+	is "$(requests $name)" '' "$name: nothing was sent"
+done
+unset GIT_SSL_CAINFO
+run run --repo "$https_url/open/plain" -- true
+refused '*the certificate of localhost is not valid' '*GIT_SSL_CAINFO*' 'one that nobody vouches for'
+finish
+
+begin_remote 'what is not there'
+run run --repo "$https_url/open/none" -- true
+refused '*localhost has no such repository' '*' 'a repository'
+run run --repo "$git_url/none" -- true
+refused '*127.0.0.1 has no such repository' '*' 'a repository, by git'
+run run --repo http://127.0.0.1:1/x -- true
+refused '*cannot connect to 127.0.0.1 port 1*' '*' 'a server'
+run run --repo https://no-such-host.invalid/x -- true
+refused "*the name 'no-such-host.invalid' is not known" '*' 'a host'
+run run --repo "${https_url/https:/http:}/open/plain" -- true
+is "$rc" 125 'http where https is spoken'
+finish
+
+begin_remote 'a damaged mirror'
+run run --repo "$https_url/open/plain" -- true
+repository=$(echo "$mirrors"/*/data/repository)
+for what in HEAD 'objects/pack/*.pack' 'refs/heads/main' config; do
+	for file in $repository/$what; do
+		chmod u+w "$file"
+		printf 'damage' >"$file"
+	done
+	run run --repo "$https_url/open/plain" -- git rev-parse HEAD
+	is "$rc $(out)" "0 $first" "$what: it is fetched anew"
+done
+rm -rf "$repository"/objects/pack/*
+run run --repo "$https_url/open/plain" -- git rev-parse HEAD
+is "$rc $(out)" "0 $first" 'without its objects, too'
+finish
+
+done_testing
