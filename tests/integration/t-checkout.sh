@@ -198,7 +198,7 @@ t_shallow() {
 	git clone -q --no-checkout --filter=blob:none "file://$work/src" partial
 	co partial t
 	refused 'a partial clone that lacks objects is explained' 1 checkout 'partial clone'
-	git init -q --object-format=sha256 sha256 && co sha256 t
+	repo_sha256 sha256 && co sha256 t
 	refused 'a SHA-256 repository is refused' 1 unsupported 'objectformat'
 }
 
@@ -442,17 +442,9 @@ t_gc() {
 	rm -f stop-gc
 }
 
-# co_named NAME: check out a tree with a directory of that name (a/NAME: in a directory)
-co_named() {
-	local name=$1 blob tree
+co_named() { # NAME: a tree with a directory of that name (a/NAME: in a directory)
 	rm -rf hostile t
-	git init -q -b main hostile
-	blob=$(echo '[core] fsmonitor = touch /pwned' | git -C hostile hash-object -w --stdin)
-	tree=$(printf '100644 blob %s\tconfig\n' "$blob" | git -C hostile mktree)
-	tree=$(printf '040000 tree %s\t%s\0' "$tree" "${name##*/}" | git -C hostile mktree -z)
-	[ "${name%/*}" = "$name" ] ||
-		tree=$(printf '040000 tree %s\t%s\n' "$tree" "${name%/*}" | git -C hostile mktree)
-	commit_tree hostile "$tree"
+	repo_named hostile "$1"
 	co hostile t
 }
 
@@ -462,10 +454,7 @@ t_names() {
 	ok 'control: the same tree with a harmless name is checked out'
 	co_named $'.h\xe2\x80\x8cit' && [ -e $'t/.h\xe2\x80\x8cit/config' ]
 	ok 'control: so is a name with a zero-width character'
-	# shellcheck disable=SC2016
-	for name in .git .GIT .Git .. . a/.git a/.. git~1 GIT~1 '.git ' '.git.' '.git...' \
-		'.git::$INDEX_ALLOCATION' '.git:x' '.git\x' $'.g\xe2\x80\x8cit' $'.gi\xe2\x80\x8dt' \
-		$'\xef\xbb\xbf.git' $'.git\xe2\x80\x8e' $'a/.g\xe2\x81\xafit' $'.GI\xe2\x80\xaat'; do
+	for name in "${hostile_names[@]}"; do
 		co_named "$name"
 		refused "the name $(printf %q "$name") is refused" 1 checkout 'invalid path'
 	done
@@ -475,25 +464,15 @@ t_names() {
 
 t_links() {
 	mkdir outside && echo untouched >outside/file
-	git init -q -b main ln && ln -s "$work/outside" ln/abs && ln -s ../outside ln/rel &&
-		ln -s /etc/passwd ln/passwd && ln -s nowhere ln/dangling && commit ln l
+	repo_links ln "$work/outside" ../outside
 	co ln t && git clone -q --no-hardlinks ln g && same t g &&
 		[ "$(readlink t/passwd)" = /etc/passwd ] && [ "$(cat outside/file)" = untouched ]
 	ok 'links that lead out are links'
 	rm -rf t g
-	# one name twice: a link, and a directory with a file to be written through it
-	git init -q -b main twice
-	local link file dir tree first
-	link=$(printf %s "$work/outside" | git -C twice hash-object -w --stdin)
-	file=$(echo overwritten | git -C twice hash-object -w --stdin)
-	dir=$(printf '100644 blob %s\tfile\n' "$file" | git -C twice mktree)
+	local first name
 	for first in link dir; do
-		if [ $first = link ]; then
-			tree=$({ entry 120000 a "$link" && entry 40000 a "$dir"; } | tree_of twice)
-		else
-			tree=$({ entry 40000 a "$dir" && entry 120000 a "$link"; } | tree_of twice)
-		fi
-		commit_tree twice "$tree"
+		rm -rf twice
+		repo_twice twice "$work/outside" $first
 		co twice t
 		[ $rc -le 1 ] && [ "$(cat outside/file)" = untouched ] && [ "$(ls outside)" = file ]
 		ok "nothing is written through a link of the tree's own ($first first)"
@@ -501,15 +480,14 @@ t_links() {
 	done
 	# a/b as one name, and names that lead out
 	for name in a/file ../escaped "/$work/escaped"; do
-		tree=$({ entry 120000 a "$link" && entry 100644 "$name" "$file"; } | tree_of twice)
-		commit_tree twice "$tree"
+		rm -rf twice
+		repo_slash twice "$name" "$work/outside"
 		co twice t
 		[ $rc -eq 1 ] && [ "$(cat outside/file)" = untouched ] && [ ! -e escaped ] && [ ! -e t ]
 		ok "a name with a slash is refused ($name)"
 		rm -rf t
 	done
-	git init -q -b main gm && link=$(printf /etc/passwd | git -C gm hash-object -w --stdin)
-	commit_tree gm "$(printf '120000 blob %s\t.gitmodules\n' "$link" | git -C gm mktree)"
+	repo_linked_gitmodules gm
 	co gm t
 	[ $rc -eq 1 ] && [ ! -e t ]
 	ok 'a .gitmodules that is a link is refused'
@@ -518,36 +496,9 @@ t_links() {
 
 # Whatever could run a program on checkout: each leaves a mark when it runs.
 t_programs() {
-	git init -q -b main prog
-	local mark="touch $work/ran" hook
-	cat >prog/.gitattributes <<-EOF
-		*.flt filter=evil diff=evil merge=evil
-		*.prc filter=proc
-	EOF
-	echo content >prog/a.flt
-	echo content >prog/b.prc
-	commit prog p
-	for hook in post-checkout pre-commit reference-transaction post-index-change; do
-		printf '#!/bin/sh\n%s\n' "$mark" >prog/.git/hooks/$hook
-		chmod 755 prog/.git/hooks/$hook
-	done
+	local mark="touch $work/ran"
+	repo_programs prog "$mark"
 	mkdir -p tpl/hooks && cp prog/.git/hooks/post-checkout tpl/hooks/
-	cat >>prog/.git/config <<-EOF
-		[filter "evil"]
-			smudge = $mark; cat
-			clean = $mark; cat
-			required = true
-		[filter "proc"]
-			process = $mark
-			required = true
-		[core]
-			fsmonitor = $mark
-			hooksPath = $work/prog/.git/hooks
-			sshCommand = $mark
-			pager = $mark
-		[uploadpack]
-			packObjectsHook = $mark
-	EOF
 	cp prog/.git/config "$HOME/.gitconfig"
 	git config -f "$HOME/.gitconfig" init.templateDir "$work/tpl"
 	git config -f "$HOME/.gitconfig" core.autocrlf true
@@ -584,14 +535,9 @@ t_attributes() {
 
 t_submodules() {
 	git init -q -b main private && echo PRIVATE-DATA >private/p && commit private p
-	git init -q -b main sm
-	local id i=0 url
+	local i id
 	id=$(git -C private rev-parse HEAD)
-	while read -r url; do
-		i=$((i + 1))
-		printf '[submodule "m%s"]\n\tpath = m%s\n\turl = %s\n' $i $i "$url"
-		git -C sm update-index --add --cacheinfo "160000,$id,m$i"
-	done >sm/.gitmodules <<-EOF
+	repo_addresses sm "$id" <<-EOF
 		$work/private
 		file://$work/private
 		../private
@@ -607,7 +553,7 @@ t_submodules() {
 	EOF
 	printf '[include]\n\tpath = /dev/zero\n' >>sm/.gitmodules
 	git -C sm update-index --add --cacheinfo "160000,$id,nowhere"
-	git -C sm add .gitmodules && git -C sm commit -qm s
+	git -C sm add .gitmodules && git -C sm commit -q --amend -m s
 	co sm t && has '"submodules":13' '"files":1,'
 	ok 'submodules do not stop a checkout'
 	local n refused=1
@@ -623,21 +569,15 @@ t_submodules() {
 	! grep -rq PRIVATE-DATA t && [ -z "$(find t/m* -mindepth 1)" ] && [ ! -e ran ] && [ ! -e t/.git/modules ]
 	ok 'nothing of a neighbour is there'
 	rm -rf t
-	local name tree
+	local name
 	for name in .git .GIT ../out a/.git 'git~1'; do
 		rm -rf hostile t
 		git init -q -b main hostile
-		tree=$(entry 160000 "${name##*/}" "$id" | tree_of hostile)
-		[ "${name%/*}" = "$name" ] || tree=$(entry 40000 "${name%/*}" "$tree" | tree_of hostile)
-		commit_tree hostile "$tree"
+		commit_tree hostile "$(tree_at hostile 160000 "$name" "$id")"
 		co hostile t
 		refused "a submodule at $name is refused" 1 checkout "$name"
 	done
-	rm -rf hostile && git init -q -b main hostile
-	tree=$(entry 160000 sub "$id" | tree_of hostile)
-	tree=$({ entry 120000 a "$(printf %s "$work/outside" | git -C hostile hash-object -w --stdin)" &&
-		entry 40000 a "$tree"; } | tree_of hostile)
-	commit_tree hostile "$tree"
+	rm -rf hostile && repo_submodule_through_link hostile "$id" "$work/outside"
 	co hostile t
 	[ $rc -eq 1 ] && [ "$(ls outside)" = file ] && [ ! -e t ]
 	ok 'no directory of a submodule is made through a link'
@@ -651,17 +591,8 @@ t_submodules() {
 }
 
 t_lfs() {
-	git init -q -b main lfs
-	local i pointer='version https://git-lfs.github.com/spec/v1
-oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
-size 12345'
-	mkdir lfs/sub
-	echo '*.bin filter=lfs diff=lfs merge=lfs -text' >lfs/.gitattributes
-	for i in +1 2 sub/3; do echo "$pointer" >lfs/$i.bin; done
-	echo 'not a pointer' >lfs/plain.bin
-	echo "$pointer" >lfs/text.txt
-	commit lfs l
-	co lfs t && has '"lfs_pointers":3' '3 files are Git LFS pointers' && [ "$(cat t/2.bin)" = "$pointer" ]
+	repo_lfs lfs
+	co lfs t && has '"lfs_pointers":3' '3 files are Git LFS pointers' && [ "$(cat t/2.bin)" = "$(lfs_pointer)" ]
 	ok 'LFS pointers are counted, other files are not'
 	rm -rf t
 }
