@@ -50,6 +50,8 @@ ssh_keys() {
 	ssh_key_unknown=$ssh_dir/key_unknown
 	ssh_known_hosts=$ssh_dir/known_hosts
 	ssh_known_others=$ssh_dir/known_others
+	# who calls casemate has to read the private ones, and nobody else may
+	[ "$(type -t give)" != function ] || give "$ssh_dir"/key_*
 }
 
 # Whatever is asked for is written down, and what is no command of git's is refused by git-shell.
@@ -70,7 +72,8 @@ ssh_command() { # DIR
 }
 
 # Without PAM an account whose password is locked is not let in, with a key neither; PAM would ask
-# for more than a container has.  Only this test sees the other file.
+# for more than a container has.  Only this test sees the other file.  The directory is sshd's own,
+# which Debian's start script makes and leaves, too.
 ssh_as_root() {
 	[ -d /run/sshd ] || mkdir -m 755 /run/sshd
 	case $(getent shadow "$ssh_user" | cut -d : -f 2) in

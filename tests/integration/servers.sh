@@ -188,9 +188,10 @@ bad_sent() { sed -n 's/^sent //p' "$bad_log"; }
 # Sets bad_pack to the options that have it send a repository's branch main, or what
 # tests/helpers/hostile_pack.py makes.
 bad_pack_of() { # REPOSITORY
+	local of=(git -c 'safe.directory=*' -C "$1")
 	new_server_dir
-	git -C "$1" rev-list --objects main | git -C "$1" pack-objects -q --stdout >"$server_dir/pack"
-	bad_pack=(--head "$(git -C "$1" rev-parse main)" --pack "$server_dir/pack")
+	"${of[@]}" rev-list --objects main | "${of[@]}" pack-objects -q --stdout >"$server_dir/pack"
+	bad_pack=(--head "$("${of[@]}" rev-parse main)" --pack "$server_dir/pack")
 }
 
 bad_pack_hostile() { # KIND AMOUNT
