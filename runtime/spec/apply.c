@@ -263,7 +263,14 @@ static int apply_name(struct cm_apply *a, struct cm_error *err)
 	const char *value = a->setting->value;
 	int r = cm_apply_check_name(a, value, err);
 
-	return r == CM_OK ? cm_apply_store(a, cm_strdup(value), err) : r;
+	if (r != CM_OK)
+		return r;
+	r = cm_apply_store(a, cm_strdup(value), err);
+	if (r == CM_OK && a->info->key == CM_KEY_REF) {
+		a->spec->pr = 0;
+		cm_apply_forget(a, CM_KEY_PR);
+	}
+	return r;
 }
 
 static int apply_session(struct cm_apply *a, struct cm_error *err)
@@ -282,9 +289,14 @@ static int apply_integer(struct cm_apply *a, struct cm_error *err)
 	int r = cm_parse_u64(a->setting->value, a->setting->what, a->info->min, a->info->max,
 			     &value, err);
 
-	if (r == CM_OK)
-		*field = (int)value;
-	return r;
+	if (r != CM_OK)
+		return r;
+	*field = (int)value;
+	if (a->info->key == CM_KEY_PR) {
+		free(cm_ptr_take(&a->spec->ref));
+		cm_apply_forget(a, CM_KEY_REF);
+	}
+	return CM_OK;
 }
 
 static int append_item(struct cm_apply *a, const char *item, struct cm_error *err)
@@ -448,6 +460,7 @@ static int (*const appliers[])(struct cm_apply *a, struct cm_error *err) = {
 	[CM_KIND_VOLUME] = cm_apply_volume,
 	[CM_KIND_WORKSPACE] = cm_apply_workspace,
 	[CM_KIND_REPO] = cm_apply_repo,
+	[CM_KIND_BRANCH] = cm_apply_branch,
 	[CM_KIND_PATH] = cm_apply_path,
 	[CM_KIND_ROOT] = cm_apply_root,
 	[CM_KIND_SESSION] = apply_session,

@@ -28,11 +28,14 @@ int cm_apply_root(struct cm_apply *a, struct cm_error *err);
 int cm_apply_result(struct cm_apply *a, struct cm_error *err);
 int cm_apply_workspace(struct cm_apply *a, struct cm_error *err);
 int cm_apply_repo(struct cm_apply *a, struct cm_error *err);
+int cm_apply_branch(struct cm_apply *a, struct cm_error *err);
 int cm_apply_volume(struct cm_apply *a, struct cm_error *err);
 int cm_apply_mount(struct cm_apply *a, struct cm_error *err);
 
 /* Takes own_text over: the string field of a->info. NULL is out of memory. */
 int cm_apply_store(struct cm_apply *a, char *own_text, struct cm_error *err);
+/* What only a checkout has is gone: another layer wants none. */
+void cm_apply_forget_repo(struct cm_apply *a);
 /* Nobody asks for the key any more, because another key's value replaced it. */
 void cm_apply_forget(struct cm_apply *a, enum cm_key key);
 /* Length within the key's bounds, no control characters. */

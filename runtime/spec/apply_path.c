@@ -139,11 +139,7 @@ int cm_apply_workspace(struct cm_apply *a, struct cm_error *err)
 	a->spec->workspace = path;
 	a->spec->workspace_kind = path ? CM_WORKSPACE_DIR : CM_WORKSPACE_NONE;
 	a->spec->is_workspace_read_only = is_read_only;
-	free(cm_ptr_take(&a->spec->repo));
-	free(cm_ptr_take(&a->spec->ref));
-	cm_spec_forget_credential(a->spec);
-	cm_apply_forget(a, CM_KEY_REPO);
-	cm_apply_forget(a, CM_KEY_REF);
+	cm_apply_forget_repo(a);
 	return CM_OK;
 }
 

@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One setting onto a spec: which repository is checked out. */
+/* One setting onto a spec: which repository is checked out, and what of it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/gitref.h"
 #include "runtime/base/giturl.h"
 #include "runtime/spec/apply_internal.h"
+
+void cm_apply_forget_repo(struct cm_apply *a)
+{
+	static const enum cm_key keys[] = { CM_KEY_REPO, CM_KEY_REF, CM_KEY_PR, CM_KEY_BRANCH,
+					    CM_KEY_FROM };
+	struct cm_spec *spec = a->spec;
+
+	cm_spec_forget_credential(spec);
+	free(cm_ptr_take(&spec->repo));
+	free(cm_ptr_take(&spec->ref));
+	spec->pr = 0;
+	free(cm_ptr_take(&spec->branch));
+	free(cm_ptr_take(&spec->base));
+	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++)
+		cm_apply_forget(a, keys[i]);
+}
 
 /* Files are copied, committed and shown; flags are gone with the process. */
 static int password_in_a_file(const struct cm_apply *a, struct cm_error *err)
@@ -65,4 +82,25 @@ int cm_apply_repo(struct cm_apply *a, struct cm_error *err)
 		r = store(a, &url, err);
 	cm_giturl_clear(&url);
 	return r;
+}
+
+int cm_apply_branch(struct cm_apply *a, struct cm_error *err)
+{
+	const char *value = a->setting->value;
+	int r = cm_apply_check_text(a, value, err);
+
+	if (r != CM_OK)
+		return r;
+	if (value[0] == '-')
+		return begins_with_dash(a, err);
+	if (!cm_gitref_is_branch(value)) {
+		cm_error_set(err, CM_E_INVALID, 0, "%s: a branch cannot be called '%.100s'",
+			     a->setting->what, value);
+		cm_error_hint(err,
+			      "'git help check-ref-format' has the rules; for example "
+			      "--branch %s",
+			      a->info->example);
+		return CM_E_INVALID;
+	}
+	return cm_apply_store(a, cm_strdup(value), err);
 }

@@ -117,7 +117,7 @@ size_t cm_key_count_values(const struct cm_key_info *info, const struct cm_spec 
 		return spec->workspace_kind == CM_WORKSPACE_DIR ||
 		       spec->workspace_kind == CM_WORKSPACE_NONE;
 	if (info->kind == CM_KIND_NUMBER)
-		return *(const int *)cm_key_field_const(info, spec) >= 0;
+		return *(const int *)cm_key_field_const(info, spec) > 0;
 	if (cm_key_is_switch(info) || cm_key_is_limit(info) || info->kind == CM_KIND_WORD)
 		return 1;
 	return string_of(info, spec) != NULL;

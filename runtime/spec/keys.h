@@ -29,6 +29,7 @@ enum cm_key_kind {
 	CM_KIND_VOLUME,
 	CM_KIND_WORKSPACE,
 	CM_KIND_REPO,
+	CM_KIND_BRANCH,
 	/* a path of the host, made absolute */
 	CM_KIND_PATH,
 	/* a path of the host that must be absolute already (after '~') */

@@ -6,6 +6,7 @@
 
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
+#include "runtime/spec/format.h"
 
 #define SHELL_PATH "/bin/sh"
 
@@ -23,18 +24,31 @@ void cm_merge_clear(struct cm_merge *m)
 /* Across layers the later of the two wins; in one nobody can say which was meant. */
 static int check_layer(const struct cm_layer *layer, struct cm_error *err)
 {
-	const struct cm_setting *workspace = cm_layer_find(layer, CM_KEY_WORKSPACE);
-	const struct cm_setting *repo = cm_layer_find(layer, CM_KEY_REPO);
+	static const struct {
+		enum cm_key a;
+		enum cm_key b;
+		const char *hint;
+	} pairs[] = {
+		{ CM_KEY_WORKSPACE, CM_KEY_REPO,
+		  "--workspace works on a tree as it is, --repo on a new checkout" },
+		{ CM_KEY_REF, CM_KEY_PR, "--ref names what to check out, and so does --pr" },
+	};
 	int r;
 
-	if (!workspace || !repo)
-		return CM_OK;
-	r = cm_error_set(err, CM_E_INVALID, 0, "%s and %s contradict each other", workspace->what,
-			 repo->what);
-	cm_error_hint(err, "--workspace works on a tree as it is, --repo on a new checkout");
-	if (repo->place)
-		cm_error_wrap(err, "%s", repo->place);
-	return r;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(pairs); i++) {
+		const struct cm_setting *a = cm_layer_find(layer, pairs[i].a);
+		const struct cm_setting *b = cm_layer_find(layer, pairs[i].b);
+
+		if (!a || !b)
+			continue;
+		r = cm_error_set(err, CM_E_INVALID, 0, "%s and %s contradict each other", a->what,
+				 b->what);
+		cm_error_hint(err, "%s", pairs[i].hint);
+		if (b->place)
+			cm_error_wrap(err, "%s", b->place);
+		return r;
+	}
+	return CM_OK;
 }
 
 static int set_command(struct cm_spec *spec, const struct cm_layer *layer, struct cm_error *err)
@@ -104,6 +118,39 @@ static int contradiction(const struct cm_merge *m, enum cm_key key, const char *
 	return r;
 }
 
+/* A depth in a file is for whatever is checked out, and no mistake where nothing is. */
+static bool is_only_preferred(const struct cm_merge *m, enum cm_key key)
+{
+	const struct cm_strv *of = m->origins ? &m->origins->of[key] : NULL;
+
+	return key == CM_KEY_DEPTH && of && of->n > 0 && !cm_text_has_prefix(of->v[0], "--");
+}
+
+static int check_checkout(const struct cm_merge *m, struct cm_error *err)
+{
+	static const enum cm_key keys[] = { CM_KEY_REF, CM_KEY_PR, CM_KEY_BRANCH, CM_KEY_FROM,
+					    CM_KEY_DEPTH };
+	const struct cm_spec *spec = m->spec;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++) {
+		if (spec->workspace_kind != CM_WORKSPACE_REPO &&
+		    cm_key_count_values(cm_key_info(keys[i]), spec) > 0 &&
+		    !is_only_preferred(m, keys[i]))
+			return contradiction(m, keys[i], "needs --repo",
+					     "name the repository with --repo URL", err);
+	}
+	if (spec->base && !spec->branch)
+		return contradiction(m, CM_KEY_FROM, "needs --branch",
+				     "--ref checks out what exists; --branch NAME makes a branch",
+				     err);
+	if (spec->base && (spec->ref || spec->pr))
+		return contradiction(m, CM_KEY_FROM,
+				     spec->ref ? "and --ref contradict each other"
+					       : "and --pr contradict each other",
+				     "without --from the branch begins at what they name", err);
+	return CM_OK;
+}
+
 /* Only a command line's address has one; see cm_apply_repo. */
 static int note_password(struct cm_merge *m, struct cm_error *err)
 {
@@ -119,14 +166,20 @@ static int note_password(struct cm_merge *m, struct cm_error *err)
 int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 {
 	const struct cm_spec *spec = m->spec;
+	int r;
 
-	if (spec->ref && spec->workspace_kind != CM_WORKSPACE_REPO)
-		return contradiction(m, CM_KEY_REF, "needs --repo",
-				     "name the repository with --repo URL", err);
+	r = check_checkout(m, err);
+	if (r != CM_OK)
+		return r;
 	if (spec->setup.n > 0 && spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id)
 		return contradiction(m, CM_KEY_SETUP, "needs --repo or --session",
 				     "without them put the setup into the command: -c 'npm ci && "
 				     "npm test'",
+				     err);
+	if (spec->is_setup_again && spec->setup.n == 0)
+		return contradiction(m, CM_KEY_SETUP_AGAIN, "needs --setup",
+				     "name the commands with --setup CMD: a session does not keep "
+				     "them",
 				     err);
 	if (spec->is_json && spec->tty == CM_YES)
 		return contradiction(m, CM_KEY_JSON, "and a terminal (--tty) contradict each other",

@@ -17,7 +17,8 @@ static const size_t string_fields[] = {
 	offsetof(struct cm_spec, ref),		 offsetof(struct cm_spec, workdir),
 	offsetof(struct cm_spec, limits.cpuset), offsetof(struct cm_spec, rootfs),
 	offsetof(struct cm_spec, result),	 offsetof(struct cm_spec, repo_user),
-	offsetof(struct cm_spec, repo_secret),
+	offsetof(struct cm_spec, repo_secret),	 offsetof(struct cm_spec, branch),
+	offsetof(struct cm_spec, base),
 };
 
 static const size_t vector_fields[] = {

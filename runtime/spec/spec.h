@@ -112,7 +112,16 @@ struct cm_spec {
 	char *repo_user;
 	char *repo_secret;
 	char *ref;
+	/* with a repository: a pull request's number, in place of ref; 0: none */
+	int pr;
+	/* a branch to make and to work on, and where it begins; NULL: at what else is checked out */
+	char *branch;
+	char *base;
+	/* commits of history; 0: all of it */
+	int depth;
 	struct cm_strv setup;
+	/* run them although they ran already */
+	bool is_setup_again;
 
 	/* "NAME=value", in order; later wins. --env-file and -e NAME are already resolved. */
 	struct cm_strv env;

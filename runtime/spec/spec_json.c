@@ -65,6 +65,7 @@ static const char *wanted(const struct cm_key_info *info)
 	case CM_KIND_WORD:
 	case CM_KIND_NAME:
 	case CM_KIND_REPO:
+	case CM_KIND_BRANCH:
 	case CM_KIND_PATH:
 	case CM_KIND_ROOT:
 	case CM_KIND_SESSION:

@@ -137,6 +137,36 @@ static void test_workspace_and_repo_replace_each_other(void **state)
 	close_world(&w);
 }
 
+/* What says which commit is replaced as a whole; a depth in a file is a preference. */
+static void test_what_is_checked_out(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_world(&w);
+	assert_int_equal(lay_file(&w, "etc", "{\"depth\": 1}"), CM_OK);
+	assert_int_equal(lay_flags(&w, "a"), CM_OK);
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_OK);
+	assert_int_equal(lay_file(&w, "p", "{\"repo\": \"/r\", \"ref\": \"v1\"}"), CM_OK);
+	assert_int_equal(lay_flags(&w, "--pr 5 a"), CM_OK);
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_OK);
+	assert_dump(&w, "repo=/r pr=5 depth=1 -- a");
+	assert_int_equal(w.spec.pr, 5);
+	assert_null(w.spec.ref);
+	assert_int_equal(lay_flags(&w, "--ref v2 --branch b a"), CM_OK);
+	assert_dump(&w, "repo=/r ref=v2 branch=b depth=1 -- a");
+	assert_int_equal(w.spec.pr, 0);
+	assert_int_equal(lay_file(&w, "q.json", "{\n\"from\": \"v3\"}"), CM_OK);
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_E_INVALID);
+	assert_string_equal(w.err.msg, "'from' (q.json:2) and --ref contradict each other");
+	assert_int_equal(lay_flags(&w, "--pr 5 --workspace /w a"), CM_OK);
+	assert_dump(&w, "workspace=/w depth=1 -- a");
+	assert_int_equal(cm_merge_check(&w.m, &w.err), CM_OK);
+	assert_int_equal(w.spec.depth, 1);
+	assert_true(!w.spec.branch && !w.spec.base && !w.spec.pr);
+	close_world(&w);
+}
+
 /* A password is nowhere but in its own field; and it goes with its repository. */
 static void test_a_password_of_a_repository(void **state)
 {
@@ -440,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_later_wins),
 		cmocka_unit_test(test_lists_grow),
 		cmocka_unit_test(test_workspace_and_repo_replace_each_other),
+		cmocka_unit_test(test_what_is_checked_out),
 		cmocka_unit_test(test_a_password_of_a_repository),
 		cmocka_unit_test(test_contradictions_name_the_file),
 		cmocka_unit_test(test_what_follows),
