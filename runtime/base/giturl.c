@@ -106,7 +106,9 @@ static int decode(const char *s, size_t len, char **ret)
 		int high = s[i] == '%' && i + 2 < len ? digit_of(s[i + 1]) : -1;
 		int low = high >= 0 ? digit_of(s[i + 2]) : -1;
 
-		out[n] = low >= 0 ? (char)(high * 16 + low) : s[i];
+		out[n] = s[i];
+		if (low >= 0)
+			out[n] = (char)(high * 16 + low);
 		if ((s[i] == '%' && low < 0) || is_control(out[n])) {
 			explicit_bzero(out, n);
 			free(out);
@@ -462,8 +464,10 @@ char *cm_giturl_name(const struct cm_giturl *url)
 	if (end - base > 4 && memcmp(end - 4, ".git", 4) == 0)
 		end -= 4;
 	for (; base < end && n < NAME_MAX_LEN; base++) {
-		char c = is_alnum(*base) || strchr("._-", *base) ? *base : '-';
+		char c = '-';
 
+		if (is_alnum(*base) || strchr("._-", *base))
+			c = *base;
 		/* hidden, or an option */
 		if (n > 0 || is_alnum(c) || c == '_')
 			name[n++] = c;

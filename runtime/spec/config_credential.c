@@ -218,7 +218,7 @@ int cm_config_read_credential(struct cm_config *config, const struct cm_layer *f
 	if (!asked)
 		return CM_OK;
 	r = read_from(config, asked->value, m, &text, &len, err);
-	if (r == CM_OK)
+	if (r == CM_OK && text)
 		r = take_apart(config, text, len, err);
 	if (text) {
 		explicit_bzero(text, len);

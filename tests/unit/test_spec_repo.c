@@ -221,6 +221,7 @@ static void test_a_descriptor_is_read_to_its_end(void **state)
 	line = cm_asprintf("--git-credential fd:%d --repo https://h/a a", fd);
 	assert_credential(line, "x-access-token:secret");
 	again = credential_of(line, NULL, &err);
+	assert_null(again);
 	assert_int_equal(err.code, CM_E_SYS);
 	assert_int_equal(err.sys_errno, EBADF);
 }
@@ -243,6 +244,7 @@ static void test_a_file_that_all_can_read(void **state)
 	cm_strv_clear(&notes);
 	assert_int_equal(chmod("f", 0640), 0);
 	again = credential_of("--git-credential file:f --repo https://h/a a", &notes, &err);
+	assert_string_equal(again, "x-access-token:secret");
 	assert_int_equal(notes.n, 0);
 }
 
