@@ -4,26 +4,7 @@
 # shellcheck disable=SC2016
 # SC2016: what single quotes keep from this shell is for the shell inside
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
-command -v git >/dev/null || skip_all TOOLS 'no git'
-
-g() { "${as[@]}" git "$@"; }
-
-repository() { # DIR
-	g init -q -b main "$1"
-	g -C "$1" config user.name a
-	g -C "$1" config user.email a@example.org
-	printf 'one\n' >"$1/file"
-	printf '#!/bin/sh\necho script\n' >"$1/run"
-	chmod 755 "$1/run"
-	give "$1/file" "$1/run"
-	g -C "$1" add .
-	g -C "$1" commit -q -m first
-	g -C "$1" tag v1
-	echo two >"$1/file"
-	g -C "$1" commit -q -am second
-	g -C "$1" branch side
-}
+. "$(dirname "${BASH_SOURCE[0]}")/lib-repo.sh"
 
 begin 'a repository'
 repository "$work/w"
