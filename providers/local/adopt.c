@@ -9,7 +9,6 @@
 #include "providers/local/local_internal.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
-#include "runtime/spec/format.h"
 
 typedef bool agrees_fn(const struct cm_key_info *info, const struct cm_spec *asked,
 		       const struct cm_spec *has);
@@ -122,6 +121,11 @@ static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_GIT] = is_same_word,
 };
 
+bool cm_local_keeps(enum cm_key key)
+{
+	return agrees[key];
+}
+
 static const char *workspace_of(const struct cm_spec *has)
 {
 	switch (has->workspace_kind) {
@@ -140,8 +144,6 @@ static const char *workspace_of(const struct cm_spec *has)
 static void describe(const struct cm_key_info *info, const struct cm_spec *asked,
 		     const struct cm_spec *has, struct cm_buf *out)
 {
-	size_t n = cm_key_count_values(info, has);
-
 	if (info->key == CM_KEY_WORKSPACE && is_same_place(asked, has)) {
 		cm_buf_puts(out, has->is_workspace_read_only ? "read-only" : "writable");
 		return;
@@ -150,15 +152,7 @@ static void describe(const struct cm_key_info *info, const struct cm_spec *asked
 		cm_buf_puts(out, workspace_of(has));
 		return;
 	}
-	if (cm_key_is_limit(info) &&
-	    !((const struct cm_limit *)cm_key_field_const(info, has))->is_set)
-		n = 0;
-	for (size_t i = 0; i < n; i++) {
-		cm_buf_puts(out, i > 0 ? ", " : "");
-		cm_key_format(info, has, i, out);
-	}
-	if (n == 0)
-		cm_buf_puts(out, "none");
+	cm_local_describe(info, has, out);
 }
 
 static int contradiction(const struct cm_local *l, const struct cm_key_info *info,
@@ -268,20 +262,37 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 	return CM_OK;
 }
 
-int cm_local_adopt(struct cm_local *l, struct cm_error *err)
+/* Both as the ceilings of today leave them: who asks for the same as ever contradicts nothing. */
+static int compare(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_spec has;
 	int r = cm_local_recorded(&l->session.record, &has, err);
 
 	if (r < 0)
 		return r;
-	r = check_asked(l, &has, err);
+	r = cm_local_tighten(l, &has, &has, NULL, NULL, err);
+	if (r == CM_OK)
+		r = cm_local_tighten(l, &l->spec, &has, NULL, NULL, err);
+	if (r == CM_OK)
+		r = check_asked(l, &has, err);
+	cm_spec_clear(&has);
+	return r;
+}
+
+int cm_local_adopt(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_spec has;
+	int r = compare(l, err);
+
 	if (r == CM_OK)
 		r = check_level(l, err);
 	if (r == CM_OK)
 		r = adopt_setup(l, err);
 	if (r == CM_OK)
-		cm_local_take_over(&l->spec, &has);
+		r = cm_local_recorded(&l->session.record, &has, err);
+	if (r < 0)
+		return r;
+	cm_local_take_over(&l->spec, &has);
 	cm_spec_clear(&has);
-	return r;
+	return CM_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "isolation/plan/skeleton.h"
 #include "providers/local/local.h"
+#include "runtime/spec/keys.h"
 
 void cm_local_note(struct cm_local *l, const char *text);
 /* A phase that began at since_us (CLOCK_MONOTONIC) has ended. */
@@ -38,10 +39,32 @@ int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record
 /* And back: a spec that has that and is else as built in. On success the caller clears it. */
 int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
 		      struct cm_error *err);
+/* The same of a jail that runs: what the start that made it had, below the ceilings of then. */
+int cm_local_running(const struct cm_session_record *record, struct cm_spec *ret,
+		     struct cm_error *err);
+int cm_local_record_start(const struct cm_spec *spec, struct cm_session_record *record,
+			  struct cm_error *err);
+/* A key's value as a message has it: "4G?", "/a, /b:ro", "none". */
+void cm_local_describe(const struct cm_key_info *info, const struct cm_spec *spec,
+		       struct cm_buf *out);
 /* The same from has into spec; has gets what spec had. */
 void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has);
 /* adopt.c: refuse options that contradict a session that exists, then take its settings over. */
 int cm_local_adopt(struct cm_local *l, struct cm_error *err);
+/* Is the key one of those that a session keeps? */
+bool cm_local_keeps(enum cm_key key);
+
+/*
+ * ceiling.c: tighten spec by the administrator's ceiling, and by the repository's where there is one
+ * in the tree that `work` names. origins and notes, which may be NULL, get what cm_merge_ceiling has
+ * for them.
+ */
+int cm_local_tighten(const struct cm_local *l, struct cm_spec *spec, const struct cm_spec *work,
+		     struct cm_origins *origins, struct cm_strv *notes, struct cm_error *err);
+/* Before a start: the session's settings below the ceilings of now; people are told of both. */
+int cm_local_bound(struct cm_local *l, struct cm_error *err);
+/* Of a jail that runs: refused where it has more than is allowed now; else l->spec is what it has. */
+int cm_local_check_bounds(struct cm_local *l, struct cm_error *err);
 
 /*
  * skeleton.c: take what is left of the skeleton out of the plan, find or make it on this host, and

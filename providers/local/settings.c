@@ -9,6 +9,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
+#include "runtime/spec/format.h"
 #include "runtime/spec/merge.h"
 
 /* The limits that a session keeps; a command's own (output, timeout) are each run's. */
@@ -69,7 +70,16 @@ static void write_volumes(const struct cm_spec *spec, struct cm_json_writer *w)
 	cm_jw_end_array(w);
 }
 
-static char *format(const struct cm_spec *spec)
+/* Of a record they are members of their own. */
+static void write_modes(const struct cm_spec *spec, struct cm_json_writer *w)
+{
+	cm_jw_kbool(w, "workspaceReadOnly", spec->is_workspace_read_only);
+	cm_jw_kstring(w, "network", cm_network_name(spec->network));
+	cm_jw_kstring(w, "user", cm_user_name(spec->user));
+	cm_jw_kstring(w, "git", cm_git_access_name(spec->git));
+}
+
+static char *format(const struct cm_spec *spec, bool with_modes)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
 	struct cm_json_writer w;
@@ -77,6 +87,8 @@ static char *format(const struct cm_spec *spec)
 	cm_buf_init(&out, CM_JSON_MAX_BYTES);
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
+	if (with_modes)
+		write_modes(spec, &w);
 	write_limits(&spec->limits, &w);
 	write_volumes(spec, &w);
 	cm_jw_end_object(&w);
@@ -100,7 +112,7 @@ int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record
 	record->user = spec->user;
 	record->git = spec->git;
 	free(record->settings_json);
-	record->settings_json = format(spec);
+	record->settings_json = format(spec, false);
 	if (!record->settings_json || !copy_text(&record->workspace, spec->workspace) ||
 	    !copy_text(&record->repo, spec->repo) || !copy_text(&record->ref, spec->ref) ||
 	    !copy_text(&record->rootfs, spec->rootfs))
@@ -151,6 +163,27 @@ static int read_volumes(const struct cm_json *list, struct cm_spec *spec, struct
 	return CM_OK;
 }
 
+static bool is_word(const struct cm_json *has, const char *key, const char *word, bool otherwise)
+{
+	const char *text = cm_json_str(has, key, NULL);
+
+	return text ? strcmp(text, word) == 0 : otherwise;
+}
+
+static void read_modes(const struct cm_json *has, struct cm_spec *spec)
+{
+	bool is_host = is_word(has, "network", cm_network_name(CM_NETWORK_HOST),
+			       spec->network == CM_NETWORK_HOST);
+	bool is_root = is_word(has, "user", cm_user_name(CM_USER_ROOT), spec->user == CM_USER_ROOT);
+	bool is_rw = is_word(has, "git", cm_git_access_name(CM_GIT_RW), spec->git == CM_GIT_RW);
+
+	spec->network = is_host ? CM_NETWORK_HOST : CM_NETWORK_NONE;
+	spec->user = is_root ? CM_USER_ROOT : CM_USER_USER;
+	spec->git = is_rw ? CM_GIT_RW : CM_GIT_PINNED;
+	spec->is_workspace_read_only =
+		cm_json_bool(has, "workspaceReadOnly", spec->is_workspace_read_only);
+}
+
 static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
 {
 	struct cm_json_doc *doc = NULL;
@@ -160,6 +193,7 @@ static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
 	if (r < 0)
 		return r;
 	has = cm_json_root(doc);
+	read_modes(has, spec);
 	read_limits(has, &spec->limits);
 	spec->limits.is_cpuset_optional = cm_json_bool(has, "cpusetOptional", false);
 	if (!copy_text(&spec->limits.cpuset, cm_json_str(has, "cpuset", NULL)))
@@ -180,8 +214,8 @@ static bool is_all_read_only(const struct cm_spec *spec)
 	return spec->is_workspace_read_only;
 }
 
-int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
-		      struct cm_error *err)
+static int read_record(const struct cm_session_record *record, const char *settings,
+		       struct cm_spec *ret, struct cm_error *err)
 {
 	struct cm_merge m = { .spec = ret };
 	int r = CM_OK;
@@ -200,14 +234,56 @@ int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *re
 	    !copy_text(&ret->repo, record->repo) || !copy_text(&ret->ref, record->ref) ||
 	    !copy_text(&ret->rootfs, record->rootfs))
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-	if (r == CM_OK && record->settings_json)
-		r = parse(record->settings_json, ret, err);
+	if (r == CM_OK && settings)
+		r = parse(settings, ret, err);
 	ret->is_read_only = is_all_read_only(ret);
 	if (r < 0)
 		cm_spec_clear(ret);
 	else
 		cm_merge_finish(&m);
 	return r;
+}
+
+int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *ret,
+		      struct cm_error *err)
+{
+	return read_record(record, record->settings_json, ret, err);
+}
+
+int cm_local_running(const struct cm_session_record *record, struct cm_spec *ret,
+		     struct cm_error *err)
+{
+	return read_record(record,
+			   record->started_json ? record->started_json : record->settings_json, ret,
+			   err);
+}
+
+int cm_local_record_start(const struct cm_spec *spec, struct cm_session_record *record,
+			  struct cm_error *err)
+{
+	char *started = format(spec, true);
+
+	if (!started)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	free(record->started_json);
+	record->started_json = started;
+	return CM_OK;
+}
+
+void cm_local_describe(const struct cm_key_info *info, const struct cm_spec *spec,
+		       struct cm_buf *out)
+{
+	size_t n = cm_key_count_values(info, spec);
+
+	if (cm_key_is_limit(info) &&
+	    !((const struct cm_limit *)cm_key_field_const(info, spec))->is_set)
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		cm_buf_puts(out, i > 0 ? ", " : "");
+		cm_key_format(info, spec, i, out);
+	}
+	if (n == 0)
+		cm_buf_puts(out, "none");
 }
 
 static void swap_text(char **a, char **b)

@@ -66,12 +66,21 @@ static struct cm_volume *volumes_there(const struct cm_spec *spec, size_t *ret_n
 	return there;
 }
 
+/* Of a temporary session the whole spec was, by who read it, and the keeper may know of it by now. */
+static int bound(struct cm_local *l, struct cm_error *err)
+{
+	return l->is_temporary ? CM_OK : cm_local_bound(l, err);
+}
+
 static int connect_running(struct cm_local *l, struct cm_error *err)
 {
 	int64_t deadline = cm_clock_mono_ms() + CONNECT_WAIT_MS;
-	struct cm_spec spec = l->spec;
-	int r;
+	struct cm_spec spec;
+	int r = cm_local_check_bounds(l, err);
 
+	if (r < 0)
+		return r;
+	spec = l->spec;
 	/* the jail has its volumes, also those whose source is gone by now */
 	spec.volumes = volumes_there(&l->spec, &spec.n_volumes);
 	if (!spec.volumes)
@@ -158,6 +167,8 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
 	if (!l->is_temporary)
+		r = cm_local_record_start(&l->spec, &l->session.record, err);
+	if (r == CM_OK && !l->is_temporary)
 		r = cm_store_session_save(&l->session, false, err);
 	if (r == CM_OK && !l->jail.is_ahead)
 		r = spawn(l, err);
@@ -179,6 +190,9 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 		if (r < 0 || l->is_running)
 			return r;
 	}
+	r = bound(l, err);
+	if (r < 0)
+		return r;
 	if (needs_session_dir(l))
 		r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK && l->spec.workspace_kind == CM_WORKSPACE_REPO) {

@@ -130,6 +130,7 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	cm_jw_kstring(&w, "user", cm_user_name(r->user));
 	cm_jw_kstring(&w, "git", cm_git_access_name(r->git));
 	write_embedded(&w, "settings", r->settings_json);
+	write_embedded(&w, "started", r->started_json);
 	write_embedded(&w, "enforced", r->enforced_json);
 	write_setup(&w, r);
 	write_end(&w, &v->end);
@@ -265,6 +266,7 @@ static void write_text(const struct view *v, struct cm_buf *out)
 	put_line(out, "git", cm_git_access_name(r->git), NULL);
 	put_setup(out, r);
 	put_members(out, "settings", r->settings_json);
+	put_members(out, "started with", r->started_json);
 	put_members(out, "enforced by", r->enforced_json);
 }
 

@@ -219,9 +219,9 @@ static bool wants_tty(const struct cm_spec *spec)
 	return !spec->is_json && cm_terminal_is_there();
 }
 
-static uint64_t timeout_of(const struct cm_spec *spec)
+static uint64_t timeout_of(const struct cm_limits *limits)
 {
-	const struct cm_limit *limit = &spec->limits.timeout;
+	const struct cm_limit *limit = &limits->timeout;
 
 	return limit->is_set && limit->value != CM_UNLIMITED ? limit->value : 0;
 }
@@ -378,6 +378,8 @@ static int run_setup(struct run *run, struct cm_error *err)
 static int run_command(struct run *run, struct cm_error *err)
 {
 	const struct cm_spec *spec = run->spec;
+	/* below the ceilings of a tree that was not known when the command line was read */
+	const struct cm_limits *limits = &run->local.spec.limits;
 	bool is_last = run->local.is_temporary;
 	bool is_early = !cm_local_needs_setup(&run->local) && run->local.is_temporary;
 	uint32_t flags = (is_last ? CM_EXECF_LAST : 0) |
@@ -397,8 +399,8 @@ static int run_command(struct run *run, struct cm_error *err)
 		return r;
 	run->relay.is_captured = spec->is_json;
 	run->relay.is_last = is_last;
-	run->relay.output_max = spec->limits.output.is_set ? spec->limits.output.value : UINT64_MAX;
-	r = ask(run, spec->argv.v, flags, timeout_of(spec), err);
+	run->relay.output_max = limits->output.is_set ? limits->output.value : UINT64_MAX;
+	r = ask(run, spec->argv.v, flags, timeout_of(limits), err);
 	if (r == CM_OK && is_early)
 		r = wait_up(run, err);
 	if (r < 0)

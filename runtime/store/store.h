@@ -105,6 +105,8 @@ struct cm_session_record {
 	uint32_t agent_id;
 	/* limits and other settings as canonical JSON text, compared as a whole */
 	char *settings_json;
+	/* what the last start made of them below the ceilings of its time; NULL: never started */
+	char *started_json;
 	enum cm_setup_state setup_state;
 	/* sha256:<hex> of the setup commands, "" when there are none */
 	char *setup_digest;

@@ -245,6 +245,41 @@ refused "*'$work/v'*" '*' 'a start has not'
 run rm --files v
 finish
 
+begin 'a ceiling of the administrator'
+if [ "$identity" = root ] && mkdir "$work/etc" "$work/etc.work" && mount -t overlay overlay \
+	-o "lowerdir=/etc,upperdir=$work/etc,workdir=$work/etc.work" /etc; then
+	ceiling() { # JSON
+		mkdir -p /etc/casemate
+		echo "{ \"ceiling\": $1 }" >/etc/casemate/config.json
+	}
+	names='cat /proc/net/dev | grep -c :; ulimit -n'
+	run run --session e --network host --open-files 200 -- sh -c "$names"
+	is "$(tail -n 1 "$work/out")" 200 'of a session from before'
+	ceiling '{ "network": "none" }'
+	run run --session e -- echo wrong
+	refused "session 'e' runs with more than /etc/casemate/config.json:1 (ceiling) allows: --network 'host'" \
+		"'casemate stop e': *" 'is not gone round while it runs'
+	run stop e
+	run run --session e --network host -- sh -c "$names"
+	is "$(out) $rc" '1
+200 0' 'holds when it starts again'
+	like "$(err)" "note: session 'e' was made with --network 'host'; */config.json:1 (ceiling): it starts with 'none'" 'which is said'
+	run run --session e -- sh -c "$names"
+	is "$(out) $(err)" '1
+200 ' 'and the next run joins'
+	ceiling '{ "network": "none", "timeout": "300ms" }'
+	run run --session e -- sleep 20
+	expect_status 124 "and holds for what is a run's own"
+	ceiling '{ "min-level": "full", "open-files": 100 }'
+	run run --session e -- echo wrong
+	like "$rc $(err)" "125 casemate: session 'e' runs *" 'another one'
+	run rm --files e
+	umount -l /etc
+else
+	skip IDENTITY 'only root has an /etc of its own here' 'of a session from before'
+fi
+finish
+
 begin 'ten first runs at once'
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"${as[@]}" "$casemate" run --session ten -- sh -c 'readlink /proc/self/ns/pid' >>"$work/out" 2>>"$work/err" &

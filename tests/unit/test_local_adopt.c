@@ -154,12 +154,15 @@ static void parse(const char *line, bool is_asked, struct cm_spec *ret)
 }
 
 /* A session as it is after it was made by `made`, asked for again by `again`. */
+static struct cm_config config;
+
 static void open_session(struct cm_local *l, const char *made, const char *again, bool is_asked)
 {
 	struct cm_session_record *record = &l->session.record;
 	struct cm_spec spec;
 
 	cm_local_init(l);
+	l->config = &config;
 	cm_session_record_init(record);
 	parse(made, true, &spec);
 	assert_int_equal(cm_local_record(&spec, record, NULL), CM_OK);
@@ -299,6 +302,108 @@ static void test_level(void **state)
 	assert_level(true, "", NULL, "--min-level|full", "session 's' runs at level 'unknown'");
 }
 
+struct ceiling {
+	enum cm_key key;
+	const char *made;
+	const char *value;
+	/* what it has before and below the ceiling, as text */
+	const char *was;
+	const char *is;
+};
+
+static const struct ceiling ceilings[] = {
+	{ CM_KEY_READ_ONLY, "-v|/a", "true", "false", "true" },
+	{ CM_KEY_MEMORY, "--memory|4G", "2G", "4G", "2G" },
+	{ CM_KEY_MEMORY, "", "2G", "none", "2G" },
+	{ CM_KEY_MEMORY, "--memory|1G?", "2G", "1G?", "1G" },
+	{ CM_KEY_SWAP, "--swap|4G", "1G", "4G", "1G" },
+	{ CM_KEY_CPUS, "--cpus|2", "1", "2", "1" },
+	{ CM_KEY_CPUSET, "--cpuset|0-3", "0-1", "0-3", "0-1" },
+	{ CM_KEY_PIDS_LIMIT, "--pids-limit|50", "40", "50", "40" },
+	{ CM_KEY_OPEN_FILES, "--open-files|50", "40", "50", "40" },
+	{ CM_KEY_NETWORK, "--network|host", "none", "host", "none" },
+	{ CM_KEY_USER, "--user|root", "user", "root", "user" },
+	{ CM_KEY_GIT, "--git|rw", "pinned", "rw", "pinned" },
+};
+
+static char last_note[512];
+
+static void take_note(void *data, const char *text)
+{
+	(void)data;
+	(void)snprintf(last_note, sizeof(last_note), "%s", text);
+}
+
+static void assert_value(const struct cm_local *l, const struct ceiling *c, const char *value)
+{
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+
+	cm_buf_init(&text, 4096);
+	cm_local_describe(cm_key_info(c->key), &l->spec, &text);
+	if (strcmp(text.data, value) != 0)
+		fail_msg("--%s is '%s' and not '%s'", cm_key_info(c->key)->name, text.data, value);
+}
+
+/* A session from before the ceiling: stopped, then running as it was, then started below it. */
+static void check_ceiling(const struct ceiling *c)
+{
+	const char *name = cm_key_info(c->key)->name;
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_local l;
+	char want[256];
+
+	open_session(&l, c->made, c->made, true);
+	assert_int_equal(cm_local_record_start(&l.spec, &l.session.record, NULL), CM_OK);
+	l.is_running = true;
+	assert_int_equal(cm_local_check_bounds(&l, &err), CM_OK);
+	assert_int_equal(cm_layer_add(&config.system.ceiling, c->key, c->value, name, "/f:1", NULL),
+			 CM_OK);
+	assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
+	assert_int_equal(cm_local_check_bounds(&l, &err), CM_E_DENIED);
+	(void)snprintf(want, sizeof(want),
+		       "session 's' runs with more than /f:1 (ceiling) allows: --%s '%s'", name,
+		       c->was);
+	assert_string_equal(err.msg, want);
+	close_session(&l);
+
+	/* what was asked for when it was made is no contradiction now */
+	open_session(&l, c->made, c->made, true);
+	l.events.note = take_note;
+	assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
+	assert_value(&l, c, c->was);
+	assert_int_equal(cm_local_bound(&l, &err), CM_OK);
+	assert_value(&l, c, c->is);
+	(void)snprintf(want, sizeof(want),
+		       "session 's' was made with --%s '%s'; /f:1 (ceiling): it starts with '%s'",
+		       name, c->was, c->is);
+	assert_string_equal(last_note, want);
+	assert_int_equal(cm_local_record_start(&l.spec, &l.session.record, NULL), CM_OK);
+	l.is_running = true;
+	assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
+	assert_int_equal(cm_local_check_bounds(&l, &err), CM_OK);
+	assert_value(&l, c, c->is);
+	cm_layer_clear(&config.system.ceiling);
+	close_session(&l);
+}
+
+static void test_ceilings(void **state)
+{
+	bool is_covered[CM_KEY_COUNT] = { false };
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(ceilings); i++) {
+		check_ceiling(&ceilings[i]);
+		is_covered[ceilings[i].key] = true;
+	}
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
+
+		if ((info->flags & CM_KEYF_CEILING) && cm_local_keeps(info->key) &&
+		    !is_covered[key])
+			fail_msg("no ceiling of --%s", info->name);
+	}
+}
+
 static const char everything[] = "--workspace|/w:ro|--rootfs|/r|--cpuset|0|--memory|1G|"
 				 "-v|/a|-v|/b:/c:ro";
 
@@ -345,9 +450,8 @@ static void test_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_configuration),
-		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_options),	    cmocka_unit_test(test_configuration),
+		cmocka_unit_test(test_level),	    cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_allocations),
 	};
 
