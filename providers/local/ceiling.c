@@ -8,6 +8,17 @@
 #include "runtime/base/fd.h"
 #include "runtime/spec/merge.h"
 
+/* The top of a repository that the session works in; NULL: there is none, or not yet. */
+static const char *tree_of(const struct cm_local *l, const struct cm_spec *work)
+{
+	if (work->workspace_kind == CM_WORKSPACE_DIR)
+		return work->workspace;
+	if (work->workspace_kind == CM_WORKSPACE_REPO && l->session.record.is_checkout_done)
+		return l->session.record.checkout;
+	/* the session's own directory is nobody's but the command's */
+	return NULL;
+}
+
 int cm_local_tighten(const struct cm_local *l, struct cm_spec *spec, const struct cm_spec *work,
 		     struct cm_origins *origins, struct cm_strv *notes, struct cm_error *err)
 {
@@ -17,11 +28,13 @@ int cm_local_tighten(const struct cm_local *l, struct cm_spec *spec, const struc
 		.env = &l->config->env,
 	};
 	struct cm_merge m = { .spec = spec, .origins = origins, .caller = &caller };
+	const char *tree = tree_of(l, work);
 	int r = cm_merge_ceiling(&m, &l->config->system.ceiling, false, err);
 
-	(void)work;
 	if (r == CM_OK)
 		cm_merge_finish(&m);
+	if (r == CM_OK && tree)
+		r = cm_config_repository(tree, &m, err);
 	if (r == CM_OK && notes && cm_strv_copy(notes, &m.notes) != CM_OK)
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	cm_merge_clear(&m);

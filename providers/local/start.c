@@ -66,10 +66,15 @@ static struct cm_volume *volumes_there(const struct cm_spec *spec, size_t *ret_n
 	return there;
 }
 
-/* Of a temporary session the whole spec was, by who read it, and the keeper may know of it by now. */
+/*
+ * Of a temporary session the whole spec was, by who read it, and the keeper may know of it by now; but
+ * not by the file of a repository that was not there then.
+ */
 static int bound(struct cm_local *l, struct cm_error *err)
 {
-	return l->is_temporary ? CM_OK : cm_local_bound(l, err);
+	if (l->is_temporary && l->spec.workspace_kind != CM_WORKSPACE_REPO)
+		return CM_OK;
+	return cm_local_bound(l, err);
 }
 
 static int connect_running(struct cm_local *l, struct cm_error *err)

@@ -7,12 +7,19 @@
 #include "runtime/base/fd.h"
 #include "runtime/spec/spec_flags.h"
 
-/* The tree's own file, where the tree is known before anything is made. */
-static int apply_repository(struct cm_cli *cli, struct cm_merge *m, struct cm_error *err)
+/*
+ * The tree's own file, where the tree is known before anything is made. A session that lasts is made
+ * with what is asked for, and each start of it reads the file anew: then it only matters to who wants
+ * to see what comes of it.
+ */
+static int apply_repository(struct cm_cli *cli, struct cm_merge *m, bool is_shown,
+			    struct cm_error *err)
 {
 	const struct cm_spec *spec = m->spec;
 	CM_AUTO_FREE char *project = NULL;
 
+	if ((spec->session_id || spec->is_kept) && !is_shown)
+		return CM_OK;
 	if (spec->workspace_kind == CM_WORKSPACE_DIR)
 		return cm_config_repository(spec->workspace, m, err);
 	if (spec->workspace_kind != CM_WORKSPACE_DEFAULT || spec->session_id)
@@ -24,7 +31,7 @@ static int apply_repository(struct cm_cli *cli, struct cm_merge *m, struct cm_er
 }
 
 static int resolve(struct cm_cli *cli, int argc, char *const *argv, struct cm_merge *m,
-		   struct cm_error *err)
+		   bool is_shown, struct cm_error *err)
 {
 	CM_AUTO_LAYER struct cm_layer flags = { 0 };
 	int failure_exit;
@@ -37,7 +44,7 @@ static int resolve(struct cm_cli *cli, int argc, char *const *argv, struct cm_me
 	if (r == CM_OK)
 		r = cm_config_resolve(&cli->config, &flags, m, err);
 	if (r == CM_OK)
-		r = apply_repository(cli, m, err);
+		r = apply_repository(cli, m, is_shown, err);
 	return r;
 }
 
@@ -53,7 +60,7 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
 	if (!m.origins)
 		m.origins = &own;
 	cm_spec_init(&spec);
-	r = resolve(cli, argc, argv, &m, err);
+	r = resolve(cli, argc, argv, &m, ret_origins != NULL, err);
 	if (r == CM_OK) {
 		cli->is_quiet = spec.is_quiet;
 		cli->is_verbose = spec.is_verbose;

@@ -8,7 +8,8 @@
 /*
  * argv holds what follows the command's name. Files are read, the ceilings applied, notes printed;
  * cli takes over quiet, verbose and the exit status of failures, the last also when this fails.
- * *ret needs no initialisation and is the caller's on success only; ret_origins may be NULL.
+ * *ret needs no initialisation and is the caller's on success only. ret_origins may be NULL; who
+ * gives it wants to see values, and gets them as a start would have them.
  */
 int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
 		    struct cm_origins *ret_origins, struct cm_error *err);

@@ -4,7 +4,8 @@
  *
  * Later wins: built in; /etc/casemate/config.json; the user's file; the profile, from both;
  * --policy FILE; the environment; flags. Then the ceilings: "ceiling" of the /etc file here, and
- * the repository's .casemate.json when the caller knows which tree the work is on.
+ * the repository's .casemate.json when the caller knows which tree the work is on: before a temporary
+ * session is made, and at each start of one that lasts or has a checkout.
  */
 #ifndef CM_RUNTIME_SPEC_CONFIG_H
 #define CM_RUNTIME_SPEC_CONFIG_H

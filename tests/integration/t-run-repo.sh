@@ -541,6 +541,77 @@ ok 'and nothing of it has run'
 ok 'nor comes along'
 finish
 
+begin 'a file of settings in the repository'
+repository "$work/w"
+says() { # JSON: the tree's own file, committed
+	echo "$1" >"$work/w/.casemate.json"
+	give "$work/w/.casemate.json"
+	g -C "$work/w" add . && g -C "$work/w" commit -q -m settings
+}
+says '{ "open-files": 100, "timeout": "400ms", "read-only": true, "network": "host" }'
+start_files
+look='ulimit -n; grep -c : /proc/net/dev; ( >made ) 2>/dev/null || echo cannot'
+run run --repo . --open-files 200 -- sh -c "$look"
+expect_out '100
+1
+cannot' 'tightens a checkout of its own, and widens nothing'
+like "$(err)" "*.casemate.json:1: 'network' cannot widen 'none' (*) to 'host'; ignored*" 'which is said'
+run run --repo . -- sleep 20
+expect_status 124 "also what is each run's own"
+run run --session s --repo . --open-files 200 --network none -- sh -c "$look"
+expect_out '100
+1
+cannot' 'a session with a checkout'
+run run --session s --repo . --open-files 200 -- sh -c "$look"
+expect_out '100
+1
+cannot' 'which the next run joins, with the same options'
+echo '{ "open-files": 50 }' >"$root/s/w/.casemate.json"
+run run --session s -- echo wrong
+refused "session 's' runs with more than $root/s/w/.casemate.json:1 (ceiling) allows: --open-files '100'" \
+	"'casemate stop s': *" 'is not joined above what its tree says by now'
+run stop s
+run run --session s -- sh -c "$look"
+expect_out '50
+1' 'a start is below that'
+run stop s
+rm "$root/s/w/.casemate.json"
+run run --session s -- sh -c "$look"
+expect_out '200
+1' 'and without a file as it was made'
+run stop s
+ln -s /etc/passwd "$root/s/w/.casemate.json"
+run run --session s -- echo wrong
+refused "'$root/s/w/.casemate.json' is not a regular file" '*' 'a link is not followed'
+rm "$root/s/w/.casemate.json"
+run rm --files s
+run run --session d --workspace "$work/w" --open-files 200 -- sh -c "$look"
+expect_out '100
+1
+cannot' 'a session of a tree'
+run stop d
+echo '{ "open-files": 50, "timeout": "400ms" }' >"$work/w/.casemate.json"
+run run --session d -- sh -c 'ulimit -n; sleep 20'
+is "$(out) $rc" '50 124' 'a later run that does not name the tree'
+run run --session d --workspace "$work/w" --open-files 200 -- sh -c 'ulimit -n'
+expect_out 50 'or that names it with the same options'
+run rm --files d
+run run --keep --open-files 200 -- sh -c 'ulimit -n'
+expect_out 50 'one that is kept'
+id=$(sed -n "s/.*kept as session '\(.*\)'.*/\1/p" "$work/err")
+rm "$work/w/.casemate.json"
+run run --session "$id" -- sh -c 'ulimit -n'
+expect_out 200 'as it was made without a file, too'
+run rm --files "$id"
+says '{ "no-such": 1 }'
+start_files
+run run --session n --repo . -- true
+refused "*.casemate.json:1: *" '*' 'one that is not understood'
+run ls
+! grep -q '^n ' "$work/out"
+ok 'makes no session'
+finish
+
 begin 'an installation'
 repository "$work/w"
 start_files
