@@ -291,14 +291,14 @@ int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const cha
 	int r;
 
 	cm_buf_init(&plan, PLAN_MAX);
-	/* the groups of a session have one name, and their plan one place; before the plan, part of
+	/* the groups of a session have one name, and are kept in one place; before the plan, part of
 	 * which a keeper that waits already gets at once, and makes the groups that are ours */
 	r = cm_local_collect_left(&l->session, err);
 	if (r == CM_OK)
 		r = cm_local_plan_make(l, spec, dir, true, extra, &plan, err);
 	if (r < 0)
 		return r;
-	r = cm_local_keep_plan(l, &plan);
+	r = cm_local_keep_groups(l, &plan);
 	if (r < 0)
 		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	/* cm_local_open may have started it ahead of the plan */
@@ -313,7 +313,7 @@ void cm_local_task_close(struct cm_local *l)
 {
 	/* what cannot go now is for the next start, for rm, or for whoever collects */
 	if (cm_jail_close(&l->jail))
-		cm_local_forget_plan(l);
+		cm_local_forget_groups(l);
 	else
 		(void)cm_local_collect_left(&l->session, NULL);
 }

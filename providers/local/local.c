@@ -325,9 +325,9 @@ void cm_local_close(struct cm_local *l)
 	cm_buf_clear(&l->plan_text);
 	cm_strv_clear(&l->env);
 	stop_kept(l);
-	/* a keeper that was killed has left its groups, which are found by the plan */
+	/* a keeper that was killed has left its groups, which are found by what is kept */
 	if (cm_jail_close(&l->jail))
-		cm_local_drop_plan(l);
+		cm_local_drop_groups(l);
 	if (l->has_session && (l->is_temporary || l->is_new))
 		remove_session(l);
 	if (l->has_session)

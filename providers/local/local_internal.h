@@ -22,12 +22,12 @@ int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
-/* remove.c: keep a session's plan where its groups are found when all of us are dead. */
-int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan);
+/* remove.c: keep where the groups of a plan are found when all of us are dead. */
+int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan);
 /* After a keeper that ended with its client has ended by itself: there is nothing to find. */
-void cm_local_forget_plan(struct cm_local *l);
+void cm_local_forget_groups(struct cm_local *l);
 /* The same for the session's own jail, where the session is temporary. */
-void cm_local_drop_plan(struct cm_local *l);
+void cm_local_drop_groups(struct cm_local *l);
 /* remove.c: what a killed keeper of this session, whose lock is held, has left of its groups. */
 int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err);
 /* remove.c: for cm_store_collect. 0 or negative. */

@@ -206,7 +206,7 @@ static int announce(struct cm_local *l, struct workshop *w, struct cm_buf *out,
 	if (r < 0)
 		return r;
 	/* before the keeper can make a group */
-	r = cm_local_keep_plan(l, out);
+	r = cm_local_keep_groups(l, out);
 	if (r < 0)
 		r = cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	else

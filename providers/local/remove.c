@@ -23,7 +23,7 @@
 #include "runtime/base/path.h"
 
 /*
- * CM_STORE_GROUPS, as text: it outlives the build that wrote it, which a plan does not. Four lines,
+ * CM_STORE_GROUPS is text: it outlives the build that wrote it, which a plan does not. Three lines,
  * then the directories that the groups are in, as the plan has them.
  */
 #define GROUPS_FORMAT "casemate groups 1"
@@ -117,7 +117,7 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 	return r;
 }
 
-int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
+int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan)
 {
 	CM_AUTO_BUF struct cm_buf text = { 0 };
 	struct cm_plan p;
@@ -137,16 +137,16 @@ int cm_local_keep_plan(struct cm_local *l, const struct cm_buf *plan)
 				  false);
 }
 
-void cm_local_forget_plan(struct cm_local *l)
+void cm_local_forget_groups(struct cm_local *l)
 {
 	if (l->summary.cgroup_controllers != 0)
 		(void)unlinkat(l->session.dir_fd, CM_STORE_GROUPS, 0);
 }
 
-void cm_local_drop_plan(struct cm_local *l)
+void cm_local_drop_groups(struct cm_local *l)
 {
 	if (l->has_session && l->is_temporary)
-		cm_local_forget_plan(l);
+		cm_local_forget_groups(l);
 }
 
 struct groups {
@@ -276,7 +276,7 @@ static int collect_groups(int dir_fd, const struct groups *g, struct cm_error *e
 
 /*
  * A keeper that ends by itself says so last, when its groups are gone: that of a lasting session in
- * the end record, that of any other jail to its client, who then forgets the plan.
+ * the end record, that of any other jail to its client, who then forgets them.
  */
 static bool was_killed(const struct cm_store_session *s, const struct groups *g)
 {

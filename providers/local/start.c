@@ -167,7 +167,7 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 
 	/* before the keeper can make a group; from a part of it, it may have made one already */
 	if (!l->jail.is_ahead)
-		r = cm_local_keep_plan(l, plan);
+		r = cm_local_keep_groups(l, plan);
 	if (r < 0)
 		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
 	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
@@ -179,7 +179,7 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 		r = spawn(l, err);
 	/* a plan that nobody got made no group */
 	if (r < 0 && l->is_new)
-		cm_local_forget_plan(l);
+		cm_local_forget_groups(l);
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan->data, plan->len, err);
 }
 

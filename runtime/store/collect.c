@@ -41,7 +41,7 @@ static int remove_group(const struct collector *c, int dir_fd, const char *name)
 
 	if (!c->is_temporary || fstatat(dir_fd, CM_STORE_GROUPS, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	/* without its plan nobody would find them again: for a caller that can */
+	/* without the list nobody would find them again: for a caller that can */
 	if (!c->remove_group)
 		return CM_E_UNSUPPORTED;
 	path = cm_asprintf("%s/%s/%s", c->store->runtime, CM_STORE_TMP, name);

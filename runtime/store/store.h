@@ -7,7 +7,7 @@
  *	                     /keeper.lock  held by the keeper for its life (keeper_lock.h)
  *	                     /end          one fixed record, written by the keeper when it ends;
  *	                                   end.new on the way there
- *	                     /plan         text: which control groups the session has, and where
+ *	                     /groups       text: which control groups the session has, and where
  *	                     /plan.txt     the plan of the last start, for people
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
@@ -37,10 +37,10 @@
 
 #define CM_SLOT_NONE UINT32_MAX
 /*
- * In a session's state directory. By whoever started it: what its groups are found by, and the plan of
- * the last start as text. Made with a session that stays: its home and /tmp.
+ * In a session's state directory. By whoever started it: what its groups are found by when it is
+ * dead, and the plan of the last start as text. Made with a session that stays: its home and /tmp.
  */
-#define CM_STORE_GROUPS "plan"
+#define CM_STORE_GROUPS "groups"
 #define CM_STORE_PLAN_TEXT "plan.txt"
 #define CM_STORE_HOME "home"
 #define CM_STORE_HOME_TMP "tmp"
@@ -270,7 +270,7 @@ void cm_store_skeleton_close(struct cm_store_skeleton *skeleton);
 /*
  * Remove what dead temporary sessions left: state directories whose owner's lock is free. At most
  * a few directory reads; called at each start. remove_group is called with the directory of each
- * that has a list of groups ("plan") so that they go too; NULL leaves those alone.
+ * that has a list of groups so that they go too; NULL leaves those alone.
  */
 int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir, void *data),
 		     void *data, struct cm_error *err);

@@ -171,7 +171,7 @@ if [ "$identity" = root ]; then
 	cp -r /var/lib/casemate/sessions/v "$work/v"
 	run stop v
 	rm -f /var/lib/casemate/sessions/v/end
-	[ ! -e "$work/v/plan" ] || cp "$work/v/plan" /var/lib/casemate/sessions/v/plan
+	[ ! -e "$work/v/groups" ] || cp "$work/v/groups" /var/lib/casemate/sessions/v/groups
 	rm -rf "$work/v"
 	casemate=$work/h/casemate
 	run rm --files v

@@ -421,8 +421,9 @@ static void test_collect(void **state)
 		(void)snprintf(id, sizeof(id), "dead%d", i);
 		assert_int_equal(env_create(e, id, true, &s, NULL), CM_OK);
 		if (i == 0)
-			assert_int_equal(cm_replace_file_at(s.dir_fd, "plan", "p", 1, 0600, false),
-					 0);
+			assert_int_equal(
+				cm_replace_file_at(s.dir_fd, CM_STORE_GROUPS, "p", 1, 0600, false),
+				0);
 		if (i == 1)
 			assert_int_equal(cm_store_keeper_lock(s.dir_fd, &keeper, NULL), CM_OK);
 		/* the same with a directory to work on; of the last one, its root is gone */
