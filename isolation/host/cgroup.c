@@ -27,7 +27,7 @@
 /* a host with 20,000 mounts; what is longer is a host that we do not know how to read */
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
-/* what the interface promises limits with by default */
+/* of these a missing one is told; who wants a cpuset learns of it when asking for one */
 #define EXPECTED (CM_CG_MEMORY | CM_CG_PIDS | CM_CG_CPU)
 
 static bool can_write(const char *dir, const char *file)

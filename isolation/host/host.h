@@ -62,7 +62,10 @@ struct cm_host {
 	struct cm_host_subids subids;
 };
 
-/* env: "NAME=value" vector of the caller (USER, SHELL); HOME is taken from passwd when absent. */
+/*
+ * env: "NAME=value" vector of the caller. HOME and SHELL are what it says, else (HOME also when it is
+ * no directory) what passwd does; USER counts where passwd does not know the caller.
+ */
 int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error *err);
 void cm_host_clear(struct cm_host *host);
 

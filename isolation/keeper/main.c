@@ -179,8 +179,8 @@ static int run(struct cm_keeper *k, struct arguments *args, struct cm_error *err
 
 /*
  * --cgroup-base=DIR: where systemd lets groups be made (from casemate-scope): the one fact that the
- * plan, made before it, cannot have. --collect:
- * make nothing, remove the control groups that the plan's session left when its keeper was killed.
+ * plan, made before it, cannot have. --collect: make nothing, remove the control groups that the
+ * plan's session left when its keeper was killed.
  */
 static int take_arguments(struct cm_keeper *k, struct arguments *args, int argc, char **argv,
 			  struct cm_error *err)

@@ -34,8 +34,8 @@ enum cm_rec_type {
 	 */
 	CM_REC_AHEAD = 13,
 	/*
-	 * starter -> keeper -> init, after AHEAD and before the plan: blob: the plan as far as it is known (flat form). What needs no more is made meanwhile;
-	 * the plan must begin with it.
+	 * starter -> keeper -> init, after AHEAD and before the plan: blob: the plan as far as it is
+	 * known (flat form). What needs no more is made meanwhile; the plan must begin with it.
 	 */
 	CM_REC_PREPARE = 14,
 	/* client -> keeper: first record. body.hello; blob: the full session id */

@@ -52,8 +52,8 @@ struct cm_jail_start {
 };
 /*
  * Spawn a keeper, which waits for its plan. Returns at once: that its program could not be executed
- * is said when it is given (a part of) the plan. One that was spawned already and has got nothing yet is taken
- * where it will do.
+ * is said when it is given (a part of) the plan. One that was spawned already and has got nothing
+ * yet is taken where it will do.
  */
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err);
 /*
@@ -63,7 +63,10 @@ int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struc
 int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *err);
 /* After cm_jail_ahead, once: the plan as far as it is known (flat form, checked). */
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
-/* Send the plan (flat form, checked), and the lock of its skeleton. Commands may be sent at once, before the jail is up. */
+/*
+ * Send the plan (flat form, checked), and the lock of its skeleton. Commands may be sent at once,
+ * before the jail is up.
+ */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
 /* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens, and when who did
  * ended before it answered: nothing was asked of it yet. */

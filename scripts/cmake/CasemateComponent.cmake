@@ -2,7 +2,8 @@
 #
 # A component is built twice: cm_NAME for the tests and the dynamic helpers, and cm_NAME_st with
 # the libc of the static executables.  DEPS are other components (each flavour links its own),
-# LINK are libraries for the first flavour, ARCHIVES for the second.  The DEPS are the layer diagram: tests/lint checks the include lines.
+# LINK are libraries for the first flavour, ARCHIVES for the second.  The DEPS are the layer diagram:
+# tests/lint checks the include lines.
 function(cm_component name)
 	cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LINK;ARCHIVES" ${ARGN})
 	add_library(cm_${name} STATIC ${arg_SOURCES})

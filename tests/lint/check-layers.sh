@@ -17,7 +17,6 @@ isolation/host/			runtime/base/|isolation/(plan|host)/
 isolation/mech/			runtime/base/|isolation/(plan|mech)/
 isolation/keeper/		runtime/base/|isolation/(plan|mech|keeper)/|runtime/store/keeper_lock[.]h
 isolation/checkout/		runtime/base/|isolation/checkout/
-isolation/egress/		runtime/base/|isolation/egress/
 providers/			runtime/(base|spec|store)/|isolation/(plan|host)/|isolation/keeper/proto[.]h|providers/
 tests/				runtime/|isolation/|providers/|tests/
 '
