@@ -87,12 +87,10 @@ int cm_apply_repo(struct cm_apply *a, struct cm_error *err)
 int cm_apply_branch(struct cm_apply *a, struct cm_error *err)
 {
 	const char *value = a->setting->value;
-	int r = cm_apply_check_text(a, value, err);
+	int r = cm_apply_check_name(a, value, err);
 
 	if (r != CM_OK)
 		return r;
-	if (value[0] == '-')
-		return begins_with_dash(a, err);
 	if (!cm_gitref_is_branch(value)) {
 		cm_error_set(err, CM_E_INVALID, 0, "%s: a branch cannot be called '%.100s'",
 			     a->setting->what, value);

@@ -266,7 +266,9 @@ static void test_slots(void **state)
 	} rows[] = {
 		{ SLOT(0), SLOT(0), true },
 		{ SLOT(CM_ID_SLOTS - 1), SLOT(CM_ID_SLOTS - 1), true },
-		{ SLOT(CM_ID_SLOTS), SLOT(CM_ID_SLOTS), false },
+		/* what is of mirrors */
+		{ SLOT(CM_ID_SLOT_MIRRORS), SLOT(CM_ID_SLOT_MIRRORS), true },
+		{ SLOT(CM_ID_SLOTS + 1), SLOT(CM_ID_SLOTS + 1), false },
 		{ SLOT(0) - CM_ID_SLOT_SIZE, SLOT(0) - CM_ID_SLOT_SIZE, false },
 		{ 0, 0, false },
 		{ 65536, 65536, false },
