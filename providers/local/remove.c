@@ -192,6 +192,9 @@ static int load_groups(int dir_fd, struct groups *g)
 
 	memset(g, 0, sizeof(*g));
 	r = cm_read_text_at(dir_fd, CM_STORE_GROUPS, GROUPS_MAX, &g->text);
+	/* a NUL, or more than was ever written */
+	if (r == -EINVAL || r == -E2BIG)
+		return -ENOENT;
 	if (r < 0)
 		return r;
 	r = parse_groups(g);
@@ -292,10 +295,12 @@ int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err
 	struct groups g;
 	int r = load_groups(s->dir_fd, &g);
 
+	if (r == -ENOENT)
+		return CM_OK;
 	if (r == 0 && was_killed(s, &g))
 		r = collect_groups(s->dir_fd, &g, &why);
 	clear_groups(&g);
-	if (r == 0 || r == -ENOENT)
+	if (r == 0)
 		return CM_OK;
 	cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'%s%s",
 		     s->record.id, why.msg[0] != '\0' ? ": " : "", why.msg);
@@ -317,6 +322,9 @@ int cm_local_collect_group(const char *dir, void *data)
 	if (dir_fd < 0)
 		return -errno;
 	r = load_groups(dir_fd, &g);
+	/* nothing that could be removed is no reason for the session's directory to stay */
+	if (r == -ENOENT)
+		return 0;
 	if (r == 0)
 		r = collect_groups(dir_fd, &g, NULL);
 	clear_groups(&g);

@@ -2,3 +2,4 @@
 cm_unit_test(local_inside DEPS local)
 cm_unit_test(local_adopt DEPS local)
 cm_unit_test(local_plan DEPS local)
+cm_unit_test(local_groups DEPS local)
