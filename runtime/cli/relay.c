@@ -5,7 +5,8 @@
  * Theory of operation. One poll loop. A stream is read only while its destination can take more,
  * so a reader that is slow costs no memory and the command feels it; writes are of at most
  * PIPE_BUF bytes after poll said that they fit, so a stuck reader never keeps a signal from being
- * seen. When the command has ended, what is left in the pipes is passed on: until end of file
+ * seen. When the command has ended, what is in the pipes then is passed on, however slow its reader
+ * is, unless a signal or a limit wants an end of it; and what comes after that until end of file
  * where the session ended with it, else for a bounded time, since grandchildren may hold them.
  *
  * The first of INT, TERM, HUP, QUIT goes to the command's group, and after two seconds its whole
@@ -66,6 +67,8 @@ struct loop {
 	size_t in_at;
 	int64_t kill_at_ms;
 	int64_t drain_until_ms;
+	/* bytes that the command had written to each stream when it ended, and nobody has yet */
+	uint64_t due[2];
 	int result;
 };
 
@@ -237,6 +240,13 @@ static void on_started(struct loop *loop, struct cm_msg *msg)
 	on_resize(relay);
 }
 
+static uint64_t bytes_in(int fd)
+{
+	int n = 0;
+
+	return fd >= 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (uint64_t)n : 0;
+}
+
 static void on_end(struct loop *loop, const struct cm_rec_end *end)
 {
 	struct cm_relay *relay = loop->relay;
@@ -244,6 +254,8 @@ static void on_end(struct loop *loop, const struct cm_rec_end *end)
 	relay->end = *end;
 	relay->has_ended = true;
 	loop->drain_until_ms = cm_clock_mono_ms() + (relay->is_last ? LAST_DRAIN_MS : DRAIN_MS);
+	loop->due[0] = bytes_in(relay->wants_tty ? relay->pty_fd : relay->out_fd);
+	loop->due[1] = bytes_in(relay->err_fd);
 	if (relay->is_last)
 		loop->p[SLOT_JAIL].fd = -1;
 }
@@ -251,15 +263,8 @@ static void on_end(struct loop *loop, const struct cm_rec_end *end)
 /* Whose record of having started was lost can still have said something. */
 static bool has_run(const struct cm_relay *relay)
 {
-	const int fds[] = { relay->out_fd, relay->err_fd };
-	bool has = relay->has_started || relay->output_seen > 0;
-	int n;
-
-	for (size_t i = 0; i < 2; i++) {
-		n = 0;
-		has = has || (fds[i] >= 0 && ioctl(fds[i], FIONREAD, &n) == 0 && n > 0);
-	}
-	return has;
+	return relay->has_started || relay->output_seen > 0 || bytes_in(relay->out_fd) > 0 ||
+	       bytes_in(relay->err_fd) > 0;
 }
 
 /*
@@ -458,6 +463,21 @@ static void prepare(struct loop *loop, bool out_ready, bool err_ready)
 	set(&p[SLOT_IN], in_destination(relay), has_input && in_destination(relay) >= 0, POLLOUT);
 }
 
+/*
+ * Is what the command wrote on its way still? Its reader may take its time, where nobody wanted an end
+ * of this.
+ */
+static bool is_due(const struct loop *loop)
+{
+	const struct cm_relay *relay = loop->relay;
+
+	if (relay->signal != 0 ||
+	    (relay->end.kind != CM_END_EXIT && relay->end.kind != CM_END_SIGNAL))
+		return false;
+	return (loop->due[0] > 0 && (relay->wants_tty ? relay->pty_fd : relay->out_fd) >= 0) ||
+	       (loop->due[1] > 0 && relay->err_fd >= 0);
+}
+
 static int next_timeout(const struct loop *loop)
 {
 	int64_t now = cm_clock_mono_ms();
@@ -465,7 +485,7 @@ static int next_timeout(const struct loop *loop)
 
 	if (loop->kill_at_ms != 0)
 		due = loop->kill_at_ms;
-	if (loop->relay->has_ended && loop->drain_until_ms < due)
+	if (loop->relay->has_ended && !is_due(loop) && loop->drain_until_ms < due)
 		due = loop->drain_until_ms;
 	if (loop->is_background && now + FOREGROUND_MS < due)
 		due = now + FOREGROUND_MS;
@@ -486,7 +506,7 @@ static bool is_finished(const struct loop *loop)
 		return false;
 	if (relay->pty_fd < 0 && relay->out_fd < 0 && relay->err_fd < 0)
 		return true;
-	return cm_clock_mono_ms() >= loop->drain_until_ms;
+	return !is_due(loop) && cm_clock_mono_ms() >= loop->drain_until_ms;
 }
 
 /* A step that made progress: as long as there is some, the drain is not over. */
@@ -497,6 +517,11 @@ static void extend_drain(struct loop *loop, uint64_t seen_before)
 		loop->drain_until_ms = cm_clock_mono_ms() + LAST_DRAIN_MS;
 }
 
+static void take_due(uint64_t *due, uint64_t passed)
+{
+	*due -= passed < *due ? passed : *due;
+}
+
 static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_error *err)
 {
 	struct cm_relay *relay = loop->relay;
@@ -504,6 +529,7 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 	struct cm_buf *out = relay->is_captured ? &relay->out : NULL;
 	struct cm_buf *errs = relay->is_captured ? &relay->err : NULL;
 	uint64_t seen = relay->output_seen;
+	uint64_t seen_out;
 	const short readable = POLLIN | POLLHUP | POLLERR;
 
 	if ((p[SLOT_STDOUT].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
@@ -513,10 +539,13 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 	if ((p[SLOT_OUT].revents & readable) != 0) {
 		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd, STDOUT_FILENO,
 			 out);
+		take_due(&loop->due[0], relay->output_seen - seen);
 		*out_ready = relay->is_captured;
 	}
 	if ((p[SLOT_ERR].revents & readable) != 0) {
+		seen_out = relay->output_seen;
 		pass_out(loop, &relay->err_fd, STDERR_FILENO, errs);
+		take_due(&loop->due[1], relay->output_seen - seen_out);
 		*err_ready = relay->is_captured;
 	}
 	if ((p[SLOT_IN].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
@@ -544,6 +573,7 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	memset(&loop, 0, offsetof(struct loop, in_chunk));
 	loop.in_len = loop.in_at = 0;
 	loop.kill_at_ms = loop.drain_until_ms = 0;
+	loop.due[0] = loop.due[1] = 0;
 	loop.relay = relay;
 	loop.result = cm_relay_watch_all(&loop.signal_fd, err);
 	if (loop.result < 0)

@@ -123,6 +123,33 @@ want=$(sha256sum <"$work/in")
 got=$("${as[@]}" "$casemate" run --output 10M -- cat <"$work/in" |
 	(for _ in 1 2 3; do sleep 0.1; head -c 65536; done; cat) | sha256sum)
 is "$got" "$want" 'a reader that is slow, with an output limit'
+# more than fits into the pipe to the reader, less than that and the command's own have room for
+got=$("${as[@]}" "$casemate" run -- sh -c 'head -c 120000 /dev/zero' | (sleep 12; wc -c))
+is "$got" 120000 'a reader that begins after the command has ended'
+got=$("${as[@]}" "$casemate" run --session slow -- sh -c 'head -c 120000 /dev/zero >&2' 2>&1 | (sleep 1; wc -c))
+is "$got" 120000 'the same of a session that goes on'
+got=$("${as[@]}" "$casemate" run --session slow -- sh -c 'sleep 30 & head -c 120000 /dev/zero' | (sleep 1; wc -c))
+is "$got" 120000 'and where something else holds its output'
+# a pipe whose reader reads nothing
+mkfifo "$work/stuck"
+give "$work/stuck"
+exec 6<>"$work/stuck"
+start_stuck() {
+	last_args="$*"
+	"${as[@]}" "$casemate" "$@" >&6 2>"$work/err" &
+	bg=$!
+}
+start_stuck run --session slow -- sh -c 'head -c 120000 /dev/zero'
+sleep 1
+kill -0 $bg
+ok 'a reader that does not read is waited for'
+kill -TERM $bg
+wait_bg
+[ "$elapsed_ms" -lt 5000 ]
+ok "until a signal ($elapsed_ms ms)"
+exec 6>&-
+rm "$work/stuck"
+run rm --files slow
 "${as[@]}" "$casemate" run -- sh -c 'cat; echo end >&2' <"$work/in" >>"$work/appended" 2>"$work/err"
 cmp -s "$work/in" "$work/appended"
 ok 'a file that is appended to'
