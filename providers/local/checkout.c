@@ -210,6 +210,7 @@ static int from_remote(struct cm_local *l, struct cm_error *err)
 			r = in_jail(l, &source, &result, &why);
 	}
 	cm_store_mirror_close(&mirror);
+	cm_store_mirrors_prune(&l->store);
 	if (r < 0 && err)
 		*err = why;
 	return r;

@@ -59,18 +59,14 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	return r;
 }
 
-static int run(struct cm_local *l, char *const *options, struct cm_local_program *program,
+/* all: options to be completed, of OPTIONS_MAX + 8 */
+static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program *program,
 	       struct cm_error *err)
 {
-	static const char *const common[] = { "--progress-fd", "1" };
-	char *argv[OPTIONS_MAX + CM_ARRAY_SIZE(common) + 2] = { (char *)(uintptr_t)HELPER_INSIDE };
-	size_t n = 1;
-
-	while (*options && n <= OPTIONS_MAX)
-		argv[n++] = *options++;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(common); i++)
-		argv[n++] = (char *)(uintptr_t)common[i];
-	program->argv = argv;
+	all[n++] = (char *)(uintptr_t) "--progress-fd";
+	all[n++] = (char *)(uintptr_t) "1";
+	all[n] = NULL;
+	program->argv = all;
 	program->silence_ms = CM_CHECKOUT_SILENCE_MS;
 	program->is_last_line = true;
 	return cm_local_inside(l, program, err);
@@ -80,15 +76,17 @@ int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struc
 			   struct cm_checkout_result *result, struct cm_error *err)
 {
 	struct cm_local_program program = { .in = in, .flags = CM_EXECF_LAST };
-	char *all[OPTIONS_MAX + 1] = { (char *)(uintptr_t) "--report-fd", (char *)(uintptr_t) "1" };
-	size_t n = 2;
+	char *all[OPTIONS_MAX + 8] = { (char *)(uintptr_t)HELPER_INSIDE };
+	size_t n = 1;
 	int r;
 
-	while (*options && n < OPTIONS_MAX)
+	while (*options && n <= OPTIONS_MAX)
 		all[n++] = *options++;
+	all[n++] = (char *)(uintptr_t) "--report-fd";
+	all[n++] = (char *)(uintptr_t) "1";
 	cm_buf_init(&program.out, REPORT_MAX);
 	cm_buf_init(&program.err, REPORT_MAX);
-	r = run(l, all, &program, err);
+	r = run(l, all, n, &program, err);
 	if (r == CM_OK)
 		r = take_report(l, &program, result, err);
 	cm_buf_clear(&program.out);
@@ -99,7 +97,8 @@ int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struc
 int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
 			      struct cm_error *err)
 {
-	char *const options[] = { (char *)(uintptr_t) "--status", (char *)(uintptr_t)path, NULL };
+	char *all[8] = { (char *)(uintptr_t)HELPER_INSIDE, (char *)(uintptr_t) "--status",
+			 (char *)(uintptr_t)path };
 	struct cm_local_program program = { 0 };
 	struct cm_json_doc *doc = NULL;
 	int r;
@@ -107,7 +106,7 @@ int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret
 	*ret = -1;
 	cm_buf_init(&program.out, REPORT_MAX);
 	cm_buf_init(&program.err, REPORT_MAX);
-	r = run(l, options, &program, err);
+	r = run(l, all, 3, &program, err);
 	if (r == CM_OK && program.out.len > 0 &&
 	    cm_json_parse(program.out.data, program.out.len, "status", 0, &doc, NULL) == CM_OK)
 		*ret = cm_json_int(cm_json_root(doc), "uncommitted", -1);

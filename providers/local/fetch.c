@@ -262,6 +262,8 @@ int cm_local_fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mi
 	if (r == CM_OK)
 		r = fetch(l, mirror, is_fresh, err);
 	if (r == CM_OK)
+		r = cm_store_mirror_used(mirror, err);
+	if (r == CM_OK)
 		cm_local_phase(l, "fetch", start_us);
 	else
 		cm_store_mirror_close(mirror);

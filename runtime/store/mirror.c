@@ -14,10 +14,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/store/store_internal.h"
 
-#define MIRRORS "mirrors"
 #define DATA "data"
-/* of a digest's 64: a name that nothing else has */
-#define KEY_LEN 32
 
 /* Others cannot get here: the directories above are the caller's alone. */
 static int make_data(int dir_fd, const char *path, uint32_t owner, struct cm_error *err)
@@ -62,31 +59,61 @@ int cm_store_mirror_open(struct cm_store *store, const char *identity, uint32_t 
 				      &cache_fd, err);
 
 	cm_sha256_hex(identity, strlen(identity), key);
-	key[KEY_LEN] = '\0';
+	/* of a digest's 64: a name that nothing else has */
+	key[sizeof(ret->key) - 1] = '\0';
 	if (r == CM_OK)
-		r = cm_store_subdir(cache_fd, store->cache, MIRRORS, &mirrors_fd, err);
+		r = cm_store_subdir(cache_fd, store->cache, CM_STORE_MIRRORS, &mirrors_fd, err);
 	if (r == CM_OK)
 		r = cm_store_subdir(mirrors_fd, store->cache, key, &dir_fd, err);
 	if (r < 0)
 		return r;
-	named = cm_asprintf("%s/" MIRRORS "/%s", store->cache, key);
-	/* without a link on the way: who mounts it follows none */
-	path = named ? cm_path_real(named) : NULL;
-	data = path ? cm_asprintf("%s/" DATA, path) : NULL;
-	if (!data)
+	named = cm_asprintf("%s/" CM_STORE_MIRRORS "/%s", store->cache, key);
+	if (!named)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the mirror");
-	r = lock(dir_fd, path, &lock_fd, err);
+	r = lock(dir_fd, named, &lock_fd, err);
 	if (r == CM_OK)
-		r = make_data(dir_fd, path, owner, err);
+		r = make_data(dir_fd, named, owner, err);
 	if (r < 0)
 		return r;
+	/* without a link on the way: who mounts it follows none */
+	path = cm_path_real(named);
+	data = path ? cm_asprintf("%s/" DATA, path) : NULL;
+	if (!data)
+		return cm_error_set(err, CM_E_NOMEM, errno, "cannot find the mirror '%s'", named);
 	ret->dir = cm_ptr_take(&data);
 	ret->lock_fd = cm_fd_take(&lock_fd);
+	ret->mirrors_fd = cm_fd_take(&mirrors_fd);
+	memcpy(ret->key, key, sizeof(ret->key));
 	return CM_OK;
+}
+
+int cm_store_mirror_used(struct cm_store_mirror *mirror, struct cm_error *err)
+{
+	char name[CM_STORE_NAME_SIZE];
+	CM_AUTO_FD int fd = -1;
+
+	cm_store_name(name, mirror->key, CM_STORE_USED);
+	fd = cm_store_openat(mirror->mirrors_fd, name, O_WRONLY | O_CREAT, 0600);
+	if (fd < 0 || futimens(fd, NULL) < 0)
+		return cm_store_fail(err, errno, "write", mirror->dir, CM_STORE_USED);
+	return CM_OK;
+}
+
+static bool was_used(const struct cm_store_mirror *mirror)
+{
+	char name[CM_STORE_NAME_SIZE];
+	struct stat st;
+
+	cm_store_name(name, mirror->key, CM_STORE_USED);
+	return fstatat(mirror->mirrors_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void cm_store_mirror_close(struct cm_store_mirror *mirror)
 {
+	/* whoever waits for the lock sees that it is gone, and begins again */
+	if (mirror->lock_fd >= 0 && !was_used(mirror))
+		(void)cm_remove_tree_at(mirror->mirrors_fd, mirror->key);
+	cm_fd_close(&mirror->mirrors_fd);
 	cm_fd_close(&mirror->lock_fd);
 	free(mirror->dir);
 	mirror->dir = NULL;

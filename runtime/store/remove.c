@@ -150,7 +150,8 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 		cm_store_kept_forget(store, &s->record);
 	if (r != CM_OK || slot_fd < 0)
 		return r;
-	if (lstat(s->session_dir, &st) < 0 && errno == ENOENT)
+	/* what is there and was never given to the slot's ids, such as a link, was there before */
+	if (lstat(s->session_dir, &st) < 0 ? errno == ENOENT : st.st_uid != s->record.agent_id)
 		cm_store_slot_drop(store, s->record.slot);
 	else if (s->record.is_temporary)
 		(void)cm_store_slot_keep(store, &s->record);

@@ -19,6 +19,9 @@
 #define CM_STORE_TMP "tmp"
 #define CM_STORE_SOCKETS "s"
 #define CM_STORE_SKELETONS "skeletons"
+/* below the cache directory; and below one of these */
+#define CM_STORE_MIRRORS "mirrors"
+#define CM_STORE_USED "used"
 /* below a session's state directory */
 #define CM_STORE_LOCK "lock"
 #define CM_STORE_STATE "state.json"

@@ -117,7 +117,7 @@ bad 'one that is not there' run --rootfs "$work/not" -- true
 bad 'one that is a file' run --rootfs "$work/file" -- true
 bad 'one that is relative' run --rootfs not/there -- true
 ln -s /etc "$work/fs/proc"
-ln -s /tmp/x "$work/fs/dev"
+ln -s "$work/aim" "$work/fs/dev"
 start_files
 run run --rootfs "$work/fs" --no-workspace -- /usr/bin/busybox sh -c '[ -d /proc/self ] && [ -c /dev/null ] && echo own'
 if [ "$rc" = 0 ]; then
@@ -125,7 +125,7 @@ if [ "$rc" = 0 ]; then
 else
 	is "$rc" 125 'one whose /proc is a link is refused'
 fi
-[ ! -e /tmp/x ]
+[ ! -e "$work/aim" ]
 ok 'and nothing is made where they lead'
 finish
 

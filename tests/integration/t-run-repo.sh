@@ -296,6 +296,7 @@ finish
 begin 'a .git file that lies'
 repository "$work/w"
 mkdir "$work/other"
+give "$work/other"
 repository "$work/other/private"
 g -C "$work/other/private" worktree add -q "$work/other/tree"
 mkdir "$work/mine" "$work/mine/git" "$work/mine/tree"
