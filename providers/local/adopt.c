@@ -102,13 +102,24 @@ static bool is_same_switch(const struct cm_key_info *info, const struct cm_spec 
 	       *(const bool *)cm_key_field_const(info, has);
 }
 
-/* Every other key is each run's own, or about something else (which session, what to read). */
+static bool is_same_number(const struct cm_key_info *info, const struct cm_spec *asked,
+			   const struct cm_spec *has)
+{
+	return *(const int *)cm_key_field_const(info, asked) ==
+	       *(const int *)cm_key_field_const(info, has);
+}
+
+/* Every other key is each run's own, or about something else (which session, what to read,
+ * how much of a history that is there already). */
 static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_WORKSPACE] = is_same_workspace,
 	[CM_KEY_READ_ONLY] = is_same_switch,
 	[CM_KEY_VOLUME] = has_volumes,
 	[CM_KEY_REPO] = is_same_repo,
 	[CM_KEY_REF] = is_same_text,
+	[CM_KEY_PR] = is_same_number,
+	[CM_KEY_BRANCH] = is_same_text,
+	[CM_KEY_FROM] = is_same_text,
 	[CM_KEY_MEMORY] = is_same_limit,
 	[CM_KEY_SWAP] = is_same_limit,
 	[CM_KEY_CPUS] = is_same_limit,
@@ -229,17 +240,18 @@ static int take_digest(struct cm_session_record *record, char **digest)
 
 /*
  * Setup commands given again: the same ones are the session's, others are told about and not run:
- * once a command has run, setup never runs again by itself.
+ * once a command has run, setup never runs again by itself. Where that is asked for, what is given
+ * is what the session is to be set up with, whatever became of an earlier one.
  */
 static int adopt_setup(struct cm_local *l, struct cm_error *err)
 {
-	const struct cm_session_record *record = &l->session.record;
+	struct cm_session_record *record = &l->session.record;
 	/* none yet, or they were interrupted: the record has what was asked for */
 	bool is_due = record->setup_state == CM_SETUP_NONE && record->setup_digest &&
 		      record->setup_digest[0] != '\0';
 	CM_AUTO_FREE char *digest = NULL;
 
-	if (record->setup_state == CM_SETUP_FAILED) {
+	if (record->setup_state == CM_SETUP_FAILED && !l->spec.is_setup_again) {
 		tell_failed_setup(l);
 		cm_strv_clear(&l->spec.setup);
 		return CM_OK;
@@ -252,10 +264,14 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 	digest = cm_local_setup_digest(&l->spec.setup);
 	if (!digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	if (l->spec.is_setup_again) {
+		record->setup_state = CM_SETUP_NONE;
+		return take_digest(record, &digest);
+	}
 	if (record->setup_digest && strcmp(digest, record->setup_digest) == 0)
 		return CM_OK;
 	if (is_due || (record->setup_state == CM_SETUP_NONE && record->generation == 0))
-		return take_digest(&l->session.record, &digest);
+		return take_digest(record, &digest);
 	cm_local_note(l, "the setup commands are not those that the session was set up with; they "
 			 "are not run again");
 	cm_strv_clear(&l->spec.setup);

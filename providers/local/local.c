@@ -238,6 +238,10 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	l->has_session = true;
 	l->is_running = cm_store_keeper_alive(&l->session);
 	r = cm_local_adopt(l, err);
+	/* a start writes the record before anything runs; where there is none, what is to run again
+	 * and is broken off must not pass for done either */
+	if (r == CM_OK && l->is_running && l->spec.is_setup_again)
+		r = cm_store_session_save(&l->session, false, err);
 	return r == CM_OK && !l->is_running ? cm_store_socket_check(&l->session, err) : r;
 }
 

@@ -7,6 +7,7 @@
 #include "providers/local/local_internal.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/giturl.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
 #include "runtime/spec/format.h"
@@ -111,10 +112,13 @@ int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record
 	record->network = spec->network;
 	record->user = spec->user;
 	record->git = spec->git;
+	record->pr = spec->pr;
+	record->depth = spec->depth;
 	free(record->settings_json);
 	record->settings_json = format(spec, false);
 	if (!record->settings_json || !copy_text(&record->workspace, spec->workspace) ||
 	    !copy_text(&record->repo, spec->repo) || !copy_text(&record->ref, spec->ref) ||
+	    !copy_text(&record->branch, spec->branch) || !copy_text(&record->base, spec->base) ||
 	    !copy_text(&record->rootfs, spec->rootfs))
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	return CM_OK;
@@ -214,6 +218,25 @@ static bool is_all_read_only(const struct cm_spec *spec)
 	return spec->is_workspace_read_only;
 }
 
+/*
+ * As an option's value is read today: a record may have an address as it was written by whoever made
+ * the session, and what reads as the same is the same. false: out of memory.
+ */
+static bool copy_repo(char **to, const struct cm_session_record *record)
+{
+	struct cm_giturl url = { 0 };
+	int r = record->repo ? cm_giturl_parse(record->repo, &url, NULL) : CM_E_INVALID;
+
+	if (r == CM_E_NOMEM)
+		return false;
+	if (r != CM_OK)
+		return copy_text(to, record->repo);
+	free(*to);
+	*to = cm_ptr_take(&url.text);
+	cm_giturl_clear(&url);
+	return true;
+}
+
 static int read_record(const struct cm_session_record *record, const char *settings,
 		       struct cm_spec *ret, struct cm_error *err)
 {
@@ -230,9 +253,11 @@ static int read_record(const struct cm_session_record *record, const char *setti
 		ret->user = record->user;
 	if (record->git != 0)
 		ret->git = record->git;
-	if (!copy_text(&ret->workspace, record->workspace) ||
-	    !copy_text(&ret->repo, record->repo) || !copy_text(&ret->ref, record->ref) ||
-	    !copy_text(&ret->rootfs, record->rootfs))
+	ret->pr = record->pr;
+	ret->depth = record->depth;
+	if (!copy_text(&ret->workspace, record->workspace) || !copy_repo(&ret->repo, record) ||
+	    !copy_text(&ret->ref, record->ref) || !copy_text(&ret->branch, record->branch) ||
+	    !copy_text(&ret->base, record->base) || !copy_text(&ret->rootfs, record->rootfs))
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	if (r == CM_OK && settings)
 		r = parse(settings, ret, err);
@@ -305,6 +330,8 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	spec->network = has->network;
 	spec->user = has->user;
 	spec->git = has->git;
+	spec->pr = has->pr;
+	spec->depth = has->depth;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++)
 		*limit_at(&spec->limits, i) = *limit_at(&has->limits, i);
 	spec->limits.is_cpuset_optional = has->limits.is_cpuset_optional;
@@ -316,5 +343,7 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	swap_text(&spec->workspace, &has->workspace);
 	swap_text(&spec->repo, &has->repo);
 	swap_text(&spec->ref, &has->ref);
+	swap_text(&spec->branch, &has->branch);
+	swap_text(&spec->base, &has->base);
 	swap_text(&spec->rootfs, &has->rootfs);
 }

@@ -87,6 +87,11 @@ struct cm_session_record {
 	bool is_workspace_read_only;
 	char *repo;
 	char *ref;
+	/* as struct cm_spec has them */
+	int pr;
+	char *branch;
+	char *base;
+	int depth;
 	/* absolute; NULL without --repo. <root>/<id>/<repository name> */
 	char *checkout;
 	/* said before it is: what has its name then, and is not said to be done, is complete */

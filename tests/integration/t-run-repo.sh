@@ -79,6 +79,13 @@ expect_out try 'leaves a usable session'
 like "$(err)" "*note: setup failed (exit 4); 'casemate rm --files f' starts over*" 'which says what it is'
 run run --session f --repo . --setup 'echo try >>count; exit 4' -- cat count
 is "$(out) $(grep -c '^note: ' "$work/err")" 'try 1' 'and is not run again blindly'
+for state in running stopped; do
+	run run --session f --repo . --setup 'echo again >>count' --setup-again -- cat count
+	is "$rc $(out | tail -1) $(grep -c '^note: ' "$work/err")" '0 again 0' "but when asked to: $state"
+	run stop f
+done
+run run --session f --repo . --setup 'echo again >>count' -- grep -c again count
+expect_out 2 'once for each time'
 run ls
 like "$(out)" '*f *' 'ls shows it'
 run rm --files f

@@ -62,6 +62,25 @@ static const struct row rows[] = {
 	{ CM_KEY_REF, "--repo|/r|--ref|a", "--repo|/r", "" },
 	{ CM_KEY_REF, "--repo|/r|--ref|a", "--repo|/r|--ref|b", "a" },
 	{ CM_KEY_REF, "--repo|/r", "--repo|/r|--ref|b", "none" },
+	{ CM_KEY_REF, "--repo|/r|--pr|3", "--repo|/r|--ref|b", "none" },
+	{ CM_KEY_PR, "--repo|/r|--pr|3", "--repo|/r|--pr|3", "" },
+	{ CM_KEY_PR, "--repo|/r|--pr|3", "--repo|/r", "" },
+	{ CM_KEY_PR, "--repo|/r|--pr|3", "--repo|/r|--pr|4", "3" },
+	{ CM_KEY_PR, "--repo|/r", "--repo|/r|--pr|3", "none" },
+	{ CM_KEY_PR, "--repo|/r|--ref|a", "--repo|/r|--pr|3", "none" },
+	{ CM_KEY_BRANCH, "--repo|/r|--branch|b", "--repo|/r|--branch|b", "" },
+	{ CM_KEY_BRANCH, "--repo|/r|--branch|b|--from|v1", "--repo|/r|--branch|b", "" },
+	{ CM_KEY_BRANCH, "--repo|/r|--branch|b|--pr|3", "--repo|/r", "" },
+	{ CM_KEY_BRANCH, "--repo|/r|--branch|b", "--repo|/r|--branch|c", "b" },
+	{ CM_KEY_BRANCH, "--repo|/r", "--repo|/r|--branch|b", "none" },
+	{ CM_KEY_FROM, "--repo|/r|--branch|b|--from|v1", "--repo|/r|--branch|b|--from|v1", "" },
+	{ CM_KEY_FROM, "--repo|/r|--branch|b|--from|v1", "--repo|/r|--branch|b|--from|v2", "v1" },
+	{ CM_KEY_FROM, "--repo|/r|--branch|b", "--repo|/r|--branch|b|--from|v1", "none" },
+	/* how much of the history is there is no question of what is worked on */
+	{ CM_KEY_DEPTH, "--repo|/r|--depth|1", "--repo|/r|--depth|2", "" },
+	{ CM_KEY_DEPTH, "--repo|/r|--depth|1", "--repo|/r", "" },
+	{ CM_KEY_DEPTH, "--repo|/r", "--repo|/r|--depth|1", "" },
+	{ CM_KEY_SETUP_AGAIN, "--setup|a", "--setup|a|--setup-again", "" },
 	/* told about, and not run */
 	{ CM_KEY_SETUP, "--setup|a", "--setup|b", "" },
 	{ CM_KEY_SESSION, "", "", "" },
@@ -273,6 +292,83 @@ static void test_configuration(void **state)
 	}
 }
 
+/* An address is the same however it is written; what is in a record may be older than its reader. */
+static void test_address(void **state)
+{
+	static const struct {
+		const char *recorded;
+		const char *again;
+		bool is_same;
+	} urls[] = {
+		{ "https://example.org/r", "https://example.org/r", true },
+		{ "HTTPS://Example.ORG:443/r", "https://example.org/r", true },
+		{ "https://someone:secret@example.org/r", "https://example.org/r", true },
+		{ "git@example.org:r", "ssh://git@example.org/r", false },
+		{ "file:///r", "/r", true },
+		{ "https://example.org/r", "https://example.org/s", false },
+		{ "https://example.org/r", "http://example.org/r", false },
+		{ "https://example.org/r", "https://example.org:444/r", false },
+		/* what cannot be read is another, and the session can be used nonetheless */
+		{ "https://", "https://example.org/r", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(urls); i++) {
+		CM_AUTO_FREE char *again = cm_asprintf("--repo|%s", urls[i].again);
+		struct cm_error err = CM_ERROR_INIT;
+		struct cm_local l;
+		int r;
+
+		open_session(&l, "--repo|/r", again, true);
+		free(l.session.record.repo);
+		l.session.record.repo = strdup(urls[i].recorded);
+		r = cm_local_adopt(&l, &err);
+		if (r != (urls[i].is_same ? CM_OK : CM_E_EXISTS))
+			fail_msg("%s is %s: %d, %s", urls[i].recorded, urls[i].again, r, err.msg);
+		assert_null(strstr(err.msg, "secret"));
+		close_session(&l);
+		open_session(&l, "--repo|/r", "", true);
+		free(l.session.record.repo);
+		l.session.record.repo = strdup(urls[i].recorded);
+		assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
+		close_session(&l);
+	}
+}
+
+/* Is anything run, and what does the record say then that the session was set up with? */
+static void assert_setup(const char *made, enum cm_setup_state was, const char *again,
+			 enum cm_setup_state is, size_t n_left, bool is_new_digest)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	CM_AUTO_FREE char *digest = NULL;
+	struct cm_local l;
+
+	open_session(&l, made, again, true);
+	l.session.record.setup_state = was;
+	digest = is_new_digest ? cm_local_setup_digest(&l.spec.setup)
+			       : strdup(l.session.record.setup_digest);
+	assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
+	assert_int_equal(l.session.record.setup_state, is);
+	assert_int_equal(l.spec.setup.n, n_left);
+	assert_int_equal(cm_local_needs_setup(&l), n_left > 0 && is == CM_SETUP_NONE);
+	assert_string_equal(l.session.record.setup_digest, digest);
+	close_session(&l);
+}
+
+static void test_setup(void **state)
+{
+	(void)state;
+	assert_setup("--setup|a", CM_SETUP_DONE, "--setup|a", CM_SETUP_DONE, 1, false);
+	assert_setup("--setup|a", CM_SETUP_DONE, "--setup|b", CM_SETUP_DONE, 0, false);
+	assert_setup("--setup|a", CM_SETUP_FAILED, "--setup|a", CM_SETUP_FAILED, 0, false);
+	assert_setup("--setup|a", CM_SETUP_NONE, "--setup|b", CM_SETUP_NONE, 1, true);
+	assert_setup("--setup|a", CM_SETUP_DONE, "--setup|a|--setup-again", CM_SETUP_NONE, 1, true);
+	assert_setup("--setup|a", CM_SETUP_DONE, "--setup|b|--setup-again", CM_SETUP_NONE, 1, true);
+	assert_setup("--setup|a", CM_SETUP_FAILED, "--setup|a|--setup|b|--setup-again",
+		     CM_SETUP_NONE, 2, true);
+	assert_setup("", CM_SETUP_NONE, "--setup|b|--setup-again", CM_SETUP_NONE, 1, true);
+}
+
 static void assert_level(bool is_running, const char *made, const char *level, const char *again,
 			 const char *msg)
 {
@@ -404,8 +500,8 @@ static void test_ceilings(void **state)
 	}
 }
 
-static const char everything[] = "--workspace|/w:ro|--rootfs|/r|--cpuset|0|--memory|1G|"
-				 "-v|/a|-v|/b:/c:ro";
+static const char everything[] = "--repo|https://example.org/r|--branch|b|--from|v1|--rootfs|/r|"
+				 "--cpuset|0|--memory|1G|-v|/a|-v|/b:/c:ro";
 
 /* Of what has no memory nothing is forgotten silently: it fails. */
 static void test_allocations(void **state)
@@ -451,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options),	    cmocka_unit_test(test_configuration),
+		cmocka_unit_test(test_address),	    cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_level),	    cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_allocations),
 	};

@@ -24,6 +24,10 @@ static void full_record(struct cm_session_record *r)
 	r->is_workspace_read_only = true;
 	r->repo = text("https://example.org/r.git");
 	r->ref = text("refs/heads/main");
+	r->pr = 42;
+	r->branch = text("fix/login");
+	r->base = text("v1.2");
+	r->depth = 3;
 	r->checkout = text("/srv/boxes/a/r");
 	r->is_checkout_done = true;
 	r->network = CM_NETWORK_HOST;
@@ -77,6 +81,10 @@ static void test_round_trip(void **state)
 	assert_int_equal(b.workspace_kind, CM_WORKSPACE_REPO);
 	assert_int_equal(b.user, CM_USER_ROOT);
 	assert_int_equal(b.git, CM_GIT_RW);
+	assert_string_equal(b.branch, "fix/login");
+	assert_string_equal(b.base, "v1.2");
+	assert_int_equal(b.pr, 42);
+	assert_int_equal(b.depth, 3);
 	assert_int_equal(b.slot, 17);
 	assert_int_equal(b.agent_id, 1880000000);
 	assert_int_equal(b.setup_state, CM_SETUP_FAILED);
