@@ -6,6 +6,8 @@
  */
 #include "isolation/checkout/checkout.h"
 
+#include <string.h>
+
 #include "isolation/checkout/objects.h"
 #include "isolation/checkout/refs.h"
 #include "isolation/checkout/resolve.h"
@@ -36,14 +38,31 @@ static int step_source(struct run *run, struct cm_error *err)
 	return r;
 }
 
+/* Where a branch is there already, what it would have begun at does not matter. */
+static int resolve(struct run *run, struct cm_error *err)
+{
+	const struct cm_checkout_options *opts = run->opts;
+	struct cm_resolved *res = &run->resolved;
+	bool has_branch = false;
+	int r = CM_OK;
+
+	if (opts->branch)
+		r = cm_resolve_branch(&run->refs, opts->branch, res, &has_branch, err);
+	if (r != CM_OK || has_branch)
+		return r;
+	if (opts->pr > 0)
+		r = cm_resolve_request(&run->refs, opts->pr, res, err);
+	else
+		r = cm_resolve(run->source.repo, &run->refs, opts->ref, res, err);
+	return r == CM_OK && opts->branch ? cm_resolve_new_branch(opts->branch, res, err) : r;
+}
+
 static int step_refs(struct run *run, struct cm_error *err)
 {
 	int r = cm_refs_read(run->source.repo, &run->refs, err);
 
-	if (r == CM_OK && run->opts->pr > 0)
-		r = cm_resolve_request(&run->refs, run->opts->pr, &run->resolved, err);
-	else if (r == CM_OK)
-		r = cm_resolve(run->source.repo, &run->refs, run->opts->ref, &run->resolved, err);
+	if (r == CM_OK)
+		r = resolve(run, err);
 	if (r == CM_OK)
 		cm_report_progress(run->rep, "refs", run->refs.n, run->refs.n);
 	return r;
@@ -111,6 +130,40 @@ static int step_write(struct run *run, struct cm_error *err)
 	return r;
 }
 
+/* Which of the two it was that --branch meant. */
+static int note_branch(struct run *run, struct cm_error *err)
+{
+	const struct cm_checkout_options *opts = run->opts;
+	const struct cm_resolved *res = &run->resolved;
+	char hex[CM_OID_HEX_SIZE];
+
+	if (!opts->branch || res->is_unborn)
+		return CM_OK;
+	if (!res->is_new_branch)
+		return cm_report_note(
+			run->rep, err,
+			"branch '%s' exists in the source: it is checked out as it is "
+			"there%s",
+			res->branch, opts->ref || opts->pr > 0 ? ", and is not made anew" : "");
+	git_oid_tostr(hex, sizeof(hex), &res->commit);
+	return cm_report_note(run->rep, err,
+			      "branch '%s' is new: it begins at '%s', with no upstream",
+			      res->branch, res->ref ? res->ref : hex);
+}
+
+static int note_unborn(struct run *run, struct cm_error *err)
+{
+	const char *head = run->refs.head_name + strlen("refs/heads/");
+	const char *branch = run->resolved.branch;
+	bool is_other = strcmp(head, branch) != 0;
+
+	return cm_report_note(run->rep, err,
+			      "branch '%s' of the source has no commits: the checkout is "
+			      "empty%s%s%s",
+			      head, is_other ? ", on branch '" : "", is_other ? branch : "",
+			      is_other ? "'" : "");
+}
+
 static int note_refs(struct run *run, struct cm_error *err)
 {
 	const struct cm_resolved *res = &run->resolved;
@@ -121,14 +174,13 @@ static int note_refs(struct run *run, struct cm_error *err)
 				   "%zu refs of the source name missing objects and are left out",
 				   run->refs.broken);
 	if (r == CM_OK && res->is_unborn)
-		r = cm_report_note(
-			run->rep, err,
-			"branch '%s' of the source has no commits: the checkout is empty",
-			res->branch);
+		r = note_unborn(run, err);
+	if (r == CM_OK)
+		r = note_branch(run, err);
 	if (r == CM_OK && !res->is_unborn && !res->branch && !res->ref && !run->opts->ref)
 		r = cm_report_note(run->rep, err, "HEAD of the source is detached, so it is here");
 	if (r == CM_OK && res->branch && res->ref && !res->has_upstream && !res->is_unborn &&
-	    run->opts->pr == 0)
+	    !res->is_new_branch && run->opts->pr == 0)
 		r = cm_report_note(
 			run->rep, err,
 			"'%s' is not a branch of the source itself: '%s' has no upstream", res->ref,

@@ -15,6 +15,8 @@ struct cm_checkout_options {
 	const char *ref;
 	/* a pull or merge request instead; 0: none */
 	unsigned int pr;
+	/* the branch to be on: the source's of that name, else a new one; NULL: as ref and pr have it */
+	const char *branch;
 };
 
 /*

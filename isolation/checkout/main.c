@@ -23,6 +23,7 @@
 #include "isolation/checkout/source.h"
 #include "isolation/checkout/status.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/gitref.h"
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 
@@ -40,6 +41,8 @@ struct command {
 	struct cm_checkout_options checkout;
 	struct cm_fetch_options fetch;
 	struct cm_credential credential;
+	/* --from */
+	const char *base;
 	/* --status */
 	const char *status_path;
 	/* --home */
@@ -52,7 +55,8 @@ struct command {
 
 static const char usage[] =
 	"usage: casemate-checkout --source PATH --target DIR [--origin URL]\n"
-	"                         [--ref REF | --pr N] [--progress-fd N] [--report-fd N]\n"
+	"                         [--ref REF | --pr N] [--branch NAME [--from BASE]]\n"
+	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --fetch URL --mirror DIR [--ref REF | --pr N] [--fresh]\n"
 	"                         [--ca-file FILE] [--home DIR] [--credential-fd N]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
@@ -67,6 +71,9 @@ static const char usage[] =
 	"  --ref REF         branch, tag or commit id (default: the source's HEAD); of a fetch a full\n"
 	"                    name beside branches and tags, such as refs/pull/7/head\n"
 	"  --pr N            head of pull or merge request N, in place of --ref\n"
+	"  --branch NAME     be on this branch: the source's, with its upstream, or a new one that\n"
+	"                    begins at what else would be checked out\n"
+	"  --from BASE       where it begins when it is new: as --ref\n"
 	"  --fetch URL       remote repository: https, http, ssh, git or file\n"
 	"  --mirror DIR      directory of its mirror, which exists\n"
 	"  --fresh           use nothing of what an earlier fetch left there\n"
@@ -126,6 +133,8 @@ static int parse_option(struct command *cmd, int option, struct cm_error *err)
 		{ 't', offsetof(struct command, checkout.target) },
 		{ 'o', offsetof(struct command, checkout.origin) },
 		{ 'r', offsetof(struct command, checkout.ref) },
+		{ 'b', offsetof(struct command, checkout.branch) },
+		{ 'B', offsetof(struct command, base) },
 		{ 'f', offsetof(struct command, fetch.url) },
 		{ 'm', offsetof(struct command, fetch.mirror) },
 		{ 'C', offsetof(struct command, fetch.ca_file) },
@@ -158,26 +167,49 @@ static size_t count_given(const char *const *texts, size_t n)
 	return given;
 }
 
-static int check_ref(const char *ref, bool is_full, struct cm_error *err)
+static int check_ref(const char *option, const char *ref, bool is_full, struct cm_error *err)
 {
 	if (!ref)
 		return CM_OK;
-	if (ref[0] == '\0' || strlen(ref) > REF_LEN_MAX)
-		return bad_usage(err, "--ref must have 1 to 1024 bytes");
+	if (ref[0] == '\0' || strlen(ref) > REF_LEN_MAX) {
+		cm_error_set(err, CM_E_INVALID, 0, "%s must have 1 to %d bytes", option,
+			     REF_LEN_MAX);
+		cm_error_hint(err, "see 'casemate-checkout --help'");
+		return CM_E_INVALID;
+	}
 	if (is_full && (!cm_text_has_prefix(ref, "refs/") || !git_reference_is_valid_name(ref)))
 		return bad_usage(err, "--ref of a fetch must be a full name");
 	return CM_OK;
 }
 
+/* --from is what --ref is otherwise: where a branch begins. */
+static int check_branch(const struct command *cmd, struct cm_error *err)
+{
+	const struct cm_checkout_options *c = &cmd->checkout;
+
+	if (cmd->base && !c->branch)
+		return bad_usage(err, "--from needs --branch");
+	if (cmd->base && (c->ref || c->pr > 0))
+		return bad_usage(err,
+				 "--from and what it begins at otherwise contradict each other");
+	if (c->branch && !cm_gitref_is_branch(c->branch)) {
+		cm_error_set(err, CM_E_INVALID, 0, "a branch cannot be called '%.100s'", c->branch);
+		cm_error_hint(err, "'git help check-ref-format' has the rules");
+		return CM_E_INVALID;
+	}
+	return check_ref("--from", cmd->base, false, err);
+}
+
 static int check_command(const struct command *cmd, struct cm_error *err)
 {
 	const struct cm_checkout_options *c = &cmd->checkout;
-	const char *const of_checkout[] = { c->source, c->target, c->origin };
+	const char *const of_checkout[] = { c->source, c->target, c->origin, c->branch, cmd->base };
 	const char *const of_fetch[] = { cmd->fetch.url, cmd->fetch.mirror, cmd->fetch.ca_file,
 					 cmd->home };
 	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout));
 	size_t n_fetch = count_given(of_fetch, CM_ARRAY_SIZE(of_fetch)) + cmd->fetch.is_fresh +
 			 (cmd->credential_fd >= 0);
+	int r;
 
 	if (cmd->wants_help)
 		return CM_OK;
@@ -193,7 +225,8 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 		return bad_usage(err, "--source and --target are both needed");
 	if (c->ref && c->pr > 0)
 		return bad_usage(err, "--ref and --pr contradict each other");
-	return check_ref(c->ref, n_fetch > 0, err);
+	r = check_branch(cmd, err);
+	return r == CM_OK ? check_ref("--ref", c->ref, n_fetch > 0, err) : r;
 }
 
 static int parse_command(struct command *cmd, int argc, char **argv, struct cm_error *err)
@@ -204,6 +237,8 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 		{ "origin", required_argument, NULL, 'o' },
 		{ "ref", required_argument, NULL, 'r' },
 		{ "pr", required_argument, NULL, 'P' },
+		{ "branch", required_argument, NULL, 'b' },
+		{ "from", required_argument, NULL, 'B' },
 		{ "fetch", required_argument, NULL, 'f' },
 		{ "mirror", required_argument, NULL, 'm' },
 		{ "fresh", no_argument, NULL, 'F' },
@@ -267,6 +302,8 @@ static int run(struct command *cmd, struct cm_report *rep, struct cm_error *err)
 
 	if (r != CM_OK)
 		return r;
+	if (cmd->base)
+		cmd->checkout.ref = cmd->base;
 	r = cm_pulse_start(cmd->progress_fd, err);
 	if (r != CM_OK) {
 		cm_library_close();

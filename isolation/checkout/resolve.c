@@ -353,6 +353,36 @@ int cm_resolve_request(const struct cm_refs *refs, unsigned int number, struct c
 	return CM_OK;
 }
 
+int cm_resolve_branch(const struct cm_refs *refs, const char *branch, struct cm_resolved *res,
+		      bool *ret_has, struct cm_error *err)
+{
+	CM_AUTO_FREE char *name = cm_asprintf("refs/heads/%s", branch);
+	const struct cm_ref *ref;
+	int r;
+
+	if (!name)
+		return out_of_memory(err);
+	ref = cm_refs_find(refs, name);
+	r = ref ? use_ref(ref, res, err) : CM_OK;
+	if (r != CM_OK)
+		cm_resolved_clear(res);
+	*ret_has = ref != NULL;
+	return r;
+}
+
+int cm_resolve_new_branch(const char *branch, struct cm_resolved *res, struct cm_error *err)
+{
+	char *copy = cm_strdup(branch);
+
+	if (!copy)
+		return out_of_memory(err);
+	free(res->branch);
+	res->branch = copy;
+	res->has_upstream = false;
+	res->is_new_branch = true;
+	return CM_OK;
+}
+
 void cm_resolved_clear(struct cm_resolved *res)
 {
 	free(res->ref);

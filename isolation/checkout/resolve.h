@@ -12,6 +12,8 @@ struct cm_resolved {
 	char *branch;
 	/* the source has the branch of that name, so that it can be pulled from */
 	bool has_upstream;
+	/* the branch is none of the source's, but was asked for by a name of its own */
+	bool is_new_branch;
 	/* nothing to check out, HEAD names a branch without commits */
 	bool is_unborn;
 	git_oid commit;
@@ -32,6 +34,14 @@ int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wan
 /* The head of pull or merge request number, on a branch "pr-NUMBER" of this checkout's own. */
 int cm_resolve_request(const struct cm_refs *refs, unsigned int number, struct cm_resolved *ret,
 		       struct cm_error *err);
+/*
+ * To be on the branch of that name. Where the source has it, res (nothing yet) is filled, and true in
+ * *ret_has; a tag or a remote's branch is none.
+ */
+int cm_resolve_branch(const struct cm_refs *refs, const char *branch, struct cm_resolved *res,
+		      bool *ret_has, struct cm_error *err);
+/* Else one of this checkout's own begins at *res, whatever that had for a branch. */
+int cm_resolve_new_branch(const char *branch, struct cm_resolved *res, struct cm_error *err);
 void cm_resolved_clear(struct cm_resolved *res);
 
 #endif

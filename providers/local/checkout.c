@@ -120,14 +120,19 @@ static void add(char **argv, size_t *n, const char *option, const char *value)
 static int run_clone(struct cm_local *l, const struct source *source,
 		     struct cm_checkout_result *result, struct cm_error *err)
 {
-	char *argv[12] = { NULL };
+	const struct cm_spec *spec = &l->spec;
+	char *argv[16] = { NULL };
+	char number[CM_CHECKOUT_NUMBER_SIZE];
 	size_t n = 0;
 	int r;
 
 	add(argv, &n, "--source", source->path);
 	add(argv, &n, "--target", l->session.record.checkout);
 	add(argv, &n, "--origin", source->origin);
-	add(argv, &n, "--ref", l->spec.ref);
+	add(argv, &n, "--ref", spec->ref);
+	add(argv, &n, "--pr", cm_checkout_number(spec->pr, number));
+	add(argv, &n, "--branch", spec->branch);
+	add(argv, &n, "--from", spec->base);
 	r = cm_checkout_helper_run(l, argv, NULL, result, err);
 	if (r == CM_E_TIMEOUT)
 		return was_held_up(l, err);

@@ -17,6 +17,12 @@ void cm_checkout_result_init(struct cm_checkout_result *result)
 	memset(result, 0, sizeof(*result));
 }
 
+const char *cm_checkout_number(int value, char *buf)
+{
+	(void)snprintf(buf, CM_CHECKOUT_NUMBER_SIZE, "%d", value);
+	return value != 0 ? buf : NULL;
+}
+
 int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
 			     struct cm_error *err)
 {

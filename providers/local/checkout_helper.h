@@ -15,6 +15,9 @@ void cm_checkout_result_init(struct cm_checkout_result *result);
 /* Add the helper to what the jail shows; path (PATH_MAX bytes) has to outlive extra. */
 int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
 			     struct cm_error *err);
+/* An option's number as text, in buf; NULL for 0, which stands for none. */
+#define CM_CHECKOUT_NUMBER_SIZE 12
+const char *cm_checkout_number(int value, char *buf);
 /*
  * Run it in l->jail with these options (NULL-terminated, at most 24) and in (may be NULL) on its
  * standard input. Notes of its report are passed on. CM_E_TIMEOUT: nothing was heard of it for

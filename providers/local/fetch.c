@@ -91,7 +91,7 @@ static const char *ca_file(const struct cm_local *l)
 /* A name that is neither a branch's nor a tag's has to be asked for. */
 static char *extra_ref(const struct cm_local *l)
 {
-	char *ref = l->spec.ref;
+	char *ref = l->spec.base ? l->spec.base : l->spec.ref;
 
 	if (!ref || !cm_text_has_prefix(ref, "refs/") || cm_text_has_prefix(ref, "refs/heads/") ||
 	    cm_text_has_prefix(ref, "refs/tags/"))
@@ -135,7 +135,8 @@ static int run_helper(struct cm_local *l, bool is_fresh, struct cm_checkout_resu
 		      struct cm_error *err)
 {
 	struct cm_buf credential;
-	char *argv[16] = { NULL };
+	char *argv[20] = { NULL };
+	char pr[CM_CHECKOUT_NUMBER_SIZE];
 	size_t n = 0;
 	int r;
 
@@ -146,6 +147,7 @@ static int run_helper(struct cm_local *l, bool is_fresh, struct cm_checkout_resu
 	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
 	add(argv, &n, "--ca-file", ca_file(l));
 	add(argv, &n, "--ref", extra_ref(l));
+	add(argv, &n, "--pr", cm_checkout_number(l->spec.pr, pr));
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)

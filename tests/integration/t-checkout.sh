@@ -272,6 +272,100 @@ t_refs() {
 	refused 'a ref is not a path' 1 not-found 'not in the source'
 }
 
+# on BRANCH COMMIT UPSTREAM NOTE OPTION...: what is checked out with a branch asked for
+on() {
+	local branch=$1 commit upstream=$3 note=$4
+	commit=$(git -C src rev-parse "$2^{commit}")
+	shift 4
+	co src t --branch "$branch" "$@" && has "\"commit\":\"$commit\"" "\"branch\":\"$branch\"" "$note" &&
+		[ "$(git -C t rev-parse HEAD)" = "$commit" ] &&
+		[ "$(git -C t symbolic-ref -q HEAD)" = "refs/heads/$branch" ] &&
+		[ "$(git -C t rev-parse --abbrev-ref '@{u}' 2>/dev/null)" = "$upstream" ] &&
+		[ "$(git -C t for-each-ref refs/heads --format='%(refname)')" = "refs/heads/$branch" ] &&
+		[ -z "$(git -C t status --porcelain)" ] && sound t
+	ok "--branch $branch $*"
+	rm -rf t
+}
+
+t_branches() {
+	local first
+	first=$(git -C src rev-parse light)
+	git -C src update-ref refs/pull/3/head "$(git -C src commit-tree -p light -m three 'light^{tree}')"
+	on new main '' "branch 'new' is new: it begins at 'refs/heads/main'"
+	on new light '' "it begins at 'refs/tags/light'" --from light
+	on new feature/x '' "it begins at 'refs/heads/feature/x'" --from feature/x
+	on new light '' "it begins at '$first'" --from "${first:0:12}"
+	on new light '' "it begins at 'refs/tags/light'" --ref light
+	on new refs/pull/3/head '' "it begins at 'refs/pull/3/head'" --pr 3
+	on new refs/pull/3/head '' "it begins at 'refs/pull/3/head'" --from refs/pull/3/head
+	# a directory of refs where the source has a ref, and the reverse
+	on main/x main '' "branch 'main/x' is new"
+	on feature main '' "branch 'feature' is new"
+	on feature/x feature/x origin/feature/x "branch 'feature/x' exists in the source"
+	on feature/x feature/x origin/feature/x 'and is not made anew' --from light
+	on feature/x feature/x origin/feature/x 'and is not made anew' --from gone
+	on feature/x feature/x origin/feature/x 'and is not made anew' --pr 3
+	on main main origin/main "branch 'main' exists in the source"
+	# a tag of that name is no branch
+	on light main '' "branch 'light' is new"
+	git -C src checkout -q --detach light
+	on new light '' "it begins at '$first'"
+	git -C src checkout -q main
+	git init -q -b trunk none && co none t --branch new && has '"branch":"new"' '"commit":null' \
+		"branch 'trunk' of the source has no commits: the checkout is empty, on branch 'new'" &&
+		[ "$(git -C t symbolic-ref --short HEAD)" = new ]
+	ok 'in a source without commits'
+	rm -rf t
+	co none t --branch trunk && has '"branch":"trunk"' '"commit":null' 'the checkout is empty'
+	ok 'and the one that its HEAD names'
+	rm -rf t none
+	co src t --branch new --from nowhere
+	refused 'at what is not there' 1 not-found "ref 'nowhere'"
+	co src t --branch new --from "$(git -C src rev-parse HEAD:one)"
+	refused 'at what is no commit' 1 invalid 'id of a blob'
+	co src t --branch 'a..b'
+	refused 'a name that no branch can have' 1 invalid "'a..b'"
+	co src t --branch -x
+	refused 'one that is an option' 1 invalid "'-x'"
+	co src t --from main
+	refused '--from without --branch' 1 invalid '--branch'
+	co src t --branch new --from main --ref light
+	refused '--from beside --ref' 1 invalid 'contradict'
+	co src t --branch new --from main --pr 3
+	refused '--from beside --pr' 1 invalid 'contradict'
+	"$checkout" --fetch https://example.org/x --mirror t --branch new 2>stderr
+	[ $? -eq 1 ] && grep -q 'fetch' stderr
+	ok '--branch is none of a fetch'
+	git -C src update-ref -d refs/pull/3/head
+}
+
+# What GitHub and Gitea, GitLab and Bitbucket call the head of a request.
+t_requests() {
+	local name id
+	for name in refs/pull/5/head refs/merge-requests/5/head refs/pull-requests/5/from; do
+		id=$(git -C src commit-tree -p light -m "$name" 'light^{tree}')
+		git -C src update-ref "$name" "$id"
+		co src t --pr 5 && has "\"ref\":\"$name\"" '"branch":"pr-5"' '"notes":[]' &&
+			[ "$(git -C t rev-parse HEAD) $(git -C t symbolic-ref --short HEAD)" = "$id pr-5" ] &&
+			! git -C t rev-parse --quiet --verify '@{u}' >/dev/null 2>&1 && sound t
+		ok "--pr is $name"
+		rm -rf t
+		git -C src update-ref -d "$name"
+		co src t --pr 5
+		refused 'and nothing where it is gone' 1 not-found 'no pull or merge request 5'
+	done
+	git -C src update-ref refs/pull/51/head main
+	co src t --pr 5
+	refused 'nor is another number it' 1 not-found 'no pull or merge request 5'
+	git -C src update-ref -d refs/pull/51/head
+	for name in 0 -1 x 4294967296 ''; do
+		co src t --pr "$name"
+		refused "a number that is none: '$name'" 1 invalid '--pr'
+	done
+	co src t --pr 5 --ref main
+	refused 'a ref is another one' 1 invalid 'contradict'
+}
+
 # With 1,500 objects of each kind some ids begin with the same four digits.
 t_short_ids() {
 	local i prefix id
@@ -848,6 +942,8 @@ t_forms
 t_empty
 t_shallow
 t_refs
+t_branches
+t_requests
 t_short_ids
 t_alternates
 t_object_store

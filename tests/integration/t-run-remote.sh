@@ -95,6 +95,32 @@ one' 'the head of a pull request, by its name'
 run run --repo "$https_url/open/many" --ref topik -- true
 refused "cannot check out '$https_url/open/many': ref 'topik' is not in the source" \
 	"did you mean 'topic'*" 'one that is not there'
+run run --repo "$https_url/open/many" --pr 7 -- sh -c 'git log --format=%s; git rev-parse --abbrev-ref HEAD'
+expect_out 'of a pull request
+one
+pr-7' 'and by its number'
+run run --repo "$https_url/open/many" --branch new --pr 7 -- sh -c 'git log -1 --format="%s %D"
+git rev-parse --abbrev-ref "@{u}" 2>&1 | grep -c "no upstream"'
+expect_out 'of a pull request HEAD -> new
+1' 'a branch of its own that begins there'
+like "$(err)" "*note: branch 'new' is new: it begins at 'refs/pull/7/head', with no upstream*" 'which is said'
+run run --repo "$https_url/open/many" --branch new --from refs/pull/7/head -- git log -1 --format=%s
+expect_out 'of a pull request' 'also by the name of what it begins at'
+run run --repo "$https_url/open/many" --branch topic --from v1 -- git rev-parse --abbrev-ref HEAD '@{u}'
+expect_out 'topic
+origin/topic' 'a branch that is there'
+like "$(err)" "*note: branch 'topic' exists in the source: it is checked out as it is there, and is not made anew*" \
+	'which is said'
+run run --session b --repo "$https_url/open/many" --branch new --pr 7 -- sh -c 'echo mine >work'
+run stop b
+run run --session b --repo "$https_url/open/many" --branch new --pr 7 -- sh -c 'cat work; git log -1 --format="%s %D"'
+expect_out 'mine
+of a pull request HEAD -> new' 'a session with the same options goes on'
+run run --session b --branch other --repo "$https_url/open/many" -- true
+refused "session 'b' was made with another --branch: 'new'" '*' 'and with others is not another one'
+run run --session b --pr 8 --repo "$https_url/open/many" -- true
+refused "session 'b' was made with another --pr: '7'" '*' 'nor another pull request'
+run rm --files b
 run run --repo "$https_url/open/empty" -- git status -sb
 is "$rc $(out)" '0 ## No commits yet on main' 'a repository without commits'
 finish
