@@ -1,0 +1,2 @@
+# texts of the host that the local provider reads
+cm_fuzz_target(known_hosts SOURCES fuzz_known_hosts.c DEPS local)
