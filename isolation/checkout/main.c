@@ -79,7 +79,8 @@ static const char usage[] =
 	"  --fresh           use nothing of what an earlier fetch left there\n"
 	"  --ca-file FILE    certificates to believe (PEM)\n"
 	"  --home DIR        where .ssh/known_hosts is\n"
-	"  --credential-fd N read a user name and a secret, each ended by a NUL byte, from N\n"
+	"  --credential-fd N read from N, each ended by a NUL byte, a user name and a secret, or the\n"
+	"                    name and for each key of ssh the private one and its passphrase\n"
 	"  --progress-fd N   write progress to descriptor N, one JSON object a line\n"
 	"  --report-fd N     write the result to descriptor N, one JSON object\n"
 	"  --status PATH     print how many files of a work tree are not committed\n";

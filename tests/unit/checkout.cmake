@@ -1,0 +1,6 @@
+# the parts of casemate-checkout that need no libgit2
+if(TARGET casemate-checkout)
+	cm_unit_test(checkout_credential DEPS base)
+	target_sources(test_checkout_credential PRIVATE
+		"${PROJECT_SOURCE_DIR}/isolation/checkout/credential.c")
+endif()
