@@ -25,6 +25,7 @@ struct fetch {
 	struct cm_report *rep;
 	struct cm_giturl url;
 	struct cm_fetch_state state;
+	struct cm_ssh ssh;
 	struct cm_mirror mirror;
 	git_remote *remote;
 	/* "+SOURCE:DESTINATION" */
@@ -73,7 +74,8 @@ static int on_credential(git_credential **ret, const char *url, const char *user
 	const struct cm_credential *c = f->opts->credential;
 
 	(void)url;
-	(void)user;
+	if (f->url.kind == CM_GITURL_SSH)
+		return cm_ssh_credential(&f->ssh, ret, user, allowed);
 	if (!c->secret)
 		return give_up(f, CM_FETCH_AUTH_REQUIRED);
 	/* asked again, it was refused */
@@ -87,11 +89,23 @@ static int on_credential(git_credential **ret, const char *url, const char *user
 	return git_credential_userpass_plaintext_new(ret, c->user, c->secret);
 }
 
+/* Of TLS libgit2's own judgement holds. */
+static int on_certificate(git_cert *cert, int is_valid, const char *host, void *data)
+{
+	struct fetch *f = data;
+
+	(void)host;
+	if (f->url.kind != CM_GITURL_SSH)
+		return GIT_PASSTHROUGH;
+	return cm_ssh_certificate(&f->ssh, cert, is_valid != 0);
+}
+
 static void set_callbacks(struct fetch *f, git_remote_callbacks *callbacks)
 {
 	callbacks->sideband_progress = on_text;
 	callbacks->transfer_progress = on_transfer;
 	callbacks->credentials = on_credential;
+	callbacks->certificate_check = on_certificate;
 	callbacks->payload = f;
 }
 
@@ -105,12 +119,19 @@ static int failed(struct fetch *f, int r, struct cm_error *err)
 static int connect(struct fetch *f, struct cm_error *err)
 {
 	git_remote_connect_options opts = GIT_REMOTE_CONNECT_OPTIONS_INIT;
-	int r;
+	CM_AUTO_FREE char *address = NULL;
+	int r = CM_OK;
 
+	f->ssh.n_tried = 0;
+	if (f->url.kind == CM_GITURL_SSH)
+		r = cm_ssh_address(&f->ssh, &f->url, &address, err);
+	if (r < 0)
+		return r;
 	set_callbacks(f, &opts.callbacks);
 	opts.proxy_opts.type = GIT_PROXY_NONE;
 	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
-	if (git_remote_create_anonymous(&f->remote, f->mirror.repo, f->url.text) < 0)
+	if (git_remote_create_anonymous(&f->remote, f->mirror.repo,
+					address ? address : f->url.text) < 0)
 		return cm_library_error(err, "cannot use the address");
 	r = git_remote_connect_ext(f->remote, GIT_DIRECTION_FETCH, &opts);
 	return r < 0 ? failed(f, r, err) : CM_OK;
@@ -284,7 +305,7 @@ static int run(struct fetch *f, struct cm_error *err)
 		return r;
 	r = transfer(f, &why);
 	if (is_worth_renewing(f, r)) {
-		f->state = (struct cm_fetch_state){ 0 };
+		f->state = (struct cm_fetch_state){ .has_known_key = f->state.has_known_key };
 		f->rep->reason = NULL;
 		r = cm_mirror_renew(&f->mirror, &why);
 		if (r == CM_OK) {
@@ -308,7 +329,10 @@ int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct 
 	    git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, opts->ca_file, NULL) < 0)
 		r = cm_library_error(err, "cannot read the certificates in '%s'", opts->ca_file);
 	if (r == CM_OK)
+		r = cm_ssh_init(&f.ssh, &opts->ssh, opts->credential, &f.state, err);
+	if (r == CM_OK)
 		r = run(&f, err);
+	cm_ssh_clear(&f.ssh);
 	cm_mirror_clear(&f.mirror);
 	cm_giturl_clear(&f.url);
 	return r;

@@ -6,6 +6,7 @@
 #include "casemate/error.h"
 #include "isolation/checkout/credential.h"
 #include "isolation/checkout/report.h"
+#include "isolation/checkout/ssh.h"
 
 struct cm_fetch_options {
 	/* https, http, ssh, git or file; without a password */
@@ -20,6 +21,8 @@ struct cm_fetch_options {
 	const char *ca_file;
 	/* what an earlier fetch left is not to be gone on with */
 	bool is_fresh;
+	/* of an ssh address */
+	struct cm_ssh_options ssh;
 	/* is sent where the server asks for one: over https, and over http to this host alone */
 	const struct cm_credential *credential;
 };

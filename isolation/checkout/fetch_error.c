@@ -9,8 +9,11 @@
 #include <string.h>
 
 #include "isolation/checkout/library.h"
+#include "isolation/checkout/ssh_error.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/fd.h"
+
+#define SSH_PORT 22
 
 static const struct {
 	const char *text;
@@ -25,7 +28,6 @@ static const struct {
 	{ "unexpected http status code: 5", CM_FETCH_SERVER },
 	{ "requires authentication that we do not support", CM_FETCH_AUTH_UNSUPPORTED },
 	{ "redirect", CM_FETCH_REDIRECT },
-	{ "ssh hostkey", CM_FETCH_HOST_KEY },
 	{ "certificate", CM_FETCH_CERTIFICATE },
 	{ "failed to resolve address", CM_FETCH_NAME },
 	{ "failed to connect", CM_FETCH_CONNECT },
@@ -39,7 +41,6 @@ static const struct {
 	{ "no such repository", CM_FETCH_NOT_FOUND },
 	{ "repository not exported", CM_FETCH_NOT_FOUND },
 	{ "does not appear to be a git repository", CM_FETCH_NOT_FOUND },
-	{ "Username/PublicKey", CM_FETCH_AUTH_REFUSED },
 	{ "authenticat", CM_FETCH_AUTH_REFUSED },
 };
 
@@ -61,15 +62,7 @@ static const struct {
 	{ GIT_ERROR_NET, false, CM_FETCH_PROTOCOL },
 };
 
-/* In the texts @ is the host and # its port; with a cause what libgit2 said comes after them. */
-static const struct {
-	int code;
-	bool has_cause;
-	const char *msg;
-	const char *hint;
-	/* instead, where a credential was sent */
-	const char *hint_sent;
-} words[] = {
+static const struct cm_fetch_words words[] = {
 	[CM_FETCH_AUTH_REQUIRED] = { CM_E_DENIED, false, "@ wants a credential, and there is none",
 				     "export CASEMATE_GIT_TOKEN; a repository that is not there is "
 				     "often answered like this, too",
@@ -98,10 +91,6 @@ static const struct {
 				   "it has expired, is another host's, or its authority is not known "
 				   "here: name the file of one of your own with GIT_SSL_CAINFO",
 				   NULL },
-	[CM_FETCH_HOST_KEY] = { CM_E_DENIED, false, "the host key of @ is not a known one",
-				"compare it with what its owner says, and add it: ssh-keyscan -p # "
-				"@ >>~/.ssh/known_hosts",
-				NULL },
 	[CM_FETCH_REDIRECT] = { CM_E_REMOTE, true, "@ redirects, and that is not followed",
 				"give the address that it redirects to: a credential is never taken "
 				"to another host",
@@ -150,7 +139,7 @@ static enum cm_fetch_reason classify(const git_error *e, int r)
 	enum cm_fetch_reason reason;
 
 	if (r == GIT_ECERTIFICATE)
-		return e && e->klass == GIT_ERROR_SSH ? CM_FETCH_HOST_KEY : CM_FETCH_CERTIFICATE;
+		return CM_FETCH_CERTIFICATE;
 	if (!e)
 		return CM_FETCH_UNKNOWN;
 	reason = of_class(e, true);
@@ -163,13 +152,20 @@ static enum cm_fetch_reason classify(const git_error *e, int r)
 	return of_class(e, false);
 }
 
-static void fill(struct cm_buf *out, const char *text, const struct cm_giturl *url)
+static void fill(struct cm_buf *out, const char *text, const struct cm_fetch_state *state,
+		 const struct cm_giturl *url)
 {
+	bool is_named = url->port == SSH_PORT;
+
 	for (; *text; text++) {
 		if (*text == '@')
 			cm_buf_puts(out, url->host);
 		else if (*text == '#')
 			cm_buf_printf(out, "%u", url->port);
+		else if (*text == '%')
+			cm_buf_printf(out, is_named ? "%s" : "[%s]:%u", url->host, url->port);
+		else if (*text == '^')
+			cm_buf_puts(out, state->offered);
 		else
 			cm_buf_putc(out, *text);
 	}
@@ -178,23 +174,25 @@ static void fill(struct cm_buf *out, const char *text, const struct cm_giturl *u
 static int say(const struct cm_fetch_state *state, const struct cm_giturl *url, const char *cause,
 	       struct cm_error *err)
 {
-	const char *hint = words[state->reason].hint;
-	int code = words[state->reason].code;
+	const struct cm_fetch_words *w =
+		url->kind == CM_GITURL_SSH ? cm_ssh_words(state->reason) : NULL;
+	const char *hint;
 	CM_AUTO_BUF struct cm_buf msg = { 0 };
 	CM_AUTO_BUF struct cm_buf advice = { 0 };
 
-	if (state->has_sent_credential && words[state->reason].hint_sent)
-		hint = words[state->reason].hint_sent;
+	if (!w)
+		w = &words[state->reason];
+	hint = state->has_sent_credential && w->hint_sent ? w->hint_sent : w->hint;
 	cm_buf_init(&msg, CM_ERROR_MSG_SIZE);
 	cm_buf_init(&advice, CM_ERROR_HINT_SIZE);
-	fill(&msg, words[state->reason].msg, url);
-	fill(&advice, hint, url);
-	cm_error_set(err, code, 0, "%s%s%s", cm_buf_status(&msg) == CM_OK ? msg.data : "no memory",
-		     words[state->reason].has_cause ? ": " : "",
-		     words[state->reason].has_cause ? cause : "");
+	fill(&msg, w->msg, state, url);
+	fill(&advice, hint, state, url);
+	cm_error_set(err, w->code, 0, "%s%s%s",
+		     cm_buf_status(&msg) == CM_OK ? msg.data : "no memory",
+		     w->has_cause ? ": " : "", w->has_cause ? cause : "");
 	if (cm_buf_status(&advice) == CM_OK)
 		cm_error_hint(err, "%s", advice.data);
-	return code;
+	return w->code;
 }
 
 int cm_fetch_error(struct cm_fetch_state *state, const struct cm_giturl *url, int r,
@@ -206,6 +204,8 @@ int cm_fetch_error(struct cm_fetch_state *state, const struct cm_giturl *url, in
 
 	if (!err)
 		err = &none;
+	if (state->reason == CM_FETCH_UNKNOWN && url->kind == CM_GITURL_SSH)
+		state->reason = cm_ssh_reason(e, r, state);
 	if (state->reason == CM_FETCH_UNKNOWN)
 		state->reason = classify(e, r);
 	if (state->reason == CM_FETCH_UNKNOWN || state->reason == CM_FETCH_MIRROR || !url->host)

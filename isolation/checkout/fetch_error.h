@@ -24,6 +24,15 @@
 	X(BROKEN_OFF, "broken-off")                                                                \
 	X(SERVER, "server-error")                                                                  \
 	X(PROTOCOL, "not-git")                                                                     \
+	X(HOST_KEY_CHANGED, "host-key-changed")                                                    \
+	X(HOST_KEY_REVOKED, "host-key-revoked")                                                    \
+	X(HOST_KEY_KIND, "host-key-kind")                                                          \
+	X(KEY_REQUIRED, "key-required")                                                            \
+	X(KEY_REFUSED, "key-refused")                                                              \
+	X(KEY_UNUSABLE, "key-unusable")                                                            \
+	X(PASSWORD_REFUSED, "password-refused")                                                    \
+	X(AGENT, "agent")                                                                          \
+	X(COMMAND, "command-refused")                                                              \
 	X(BAD_PACK, "bad-pack")                                                                    \
 	X(MIRROR, "mirror")
 
@@ -40,6 +49,22 @@ struct cm_fetch_state {
 	bool has_sent_credential;
 	/* objects came */
 	bool has_begun;
+	/* of ssh: some host key of this server is known; and which one it has, in words */
+	bool has_known_key;
+	char offered[96];
+};
+
+/*
+ * In the texts @ is the host, # its port, % both as known_hosts has them and ^ the host key that was
+ * offered; with a cause what libgit2 said comes after them.
+ */
+struct cm_fetch_words {
+	int code;
+	bool has_cause;
+	const char *msg;
+	const char *hint;
+	/* instead, where a credential was sent; NULL: the same */
+	const char *hint_sent;
 };
 
 /* NULL for CM_FETCH_UNKNOWN. */

@@ -45,8 +45,8 @@ struct command {
 	const char *base;
 	/* --status */
 	const char *status_path;
-	/* --home */
-	const char *home;
+	/* --ssh-agent */
+	const char *agent;
 	int credential_fd;
 	int progress_fd;
 	int report_fd;
@@ -58,7 +58,8 @@ static const char usage[] =
 	"                         [--ref REF | --pr N] [--branch NAME [--from BASE]]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --fetch URL --mirror DIR [--ref REF | --pr N] [--fresh]\n"
-	"                         [--ca-file FILE] [--home DIR] [--credential-fd N]\n"
+	"                         [--ca-file FILE] [--credential-fd N] [--home DIR]\n"
+	"                         [--ssh-agent SOCKET] [--ssh-host HOST] [--ssh-port N]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --status PATH [--progress-fd N]\n"
 	"\n"
@@ -78,7 +79,10 @@ static const char usage[] =
 	"  --mirror DIR      directory of its mirror, which exists\n"
 	"  --fresh           use nothing of what an earlier fetch left there\n"
 	"  --ca-file FILE    certificates to believe (PEM)\n"
-	"  --home DIR        where .ssh/known_hosts is\n"
+	"  --home DIR        where .ssh/known_hosts is, with the keys of this server alone\n"
+	"  --ssh-agent SOCKET  use the keys of the agent there, and none of the credential\n"
+	"  --ssh-host HOST   the server's real name, where the address has another for it\n"
+	"  --ssh-port N      its port, where the address has none\n"
 	"  --credential-fd N read from N, each ended by a NUL byte, a user name and a secret, or the\n"
 	"                    name and for each key of ssh the private one and its passphrase\n"
 	"  --progress-fd N   write progress to descriptor N, one JSON object a line\n"
@@ -106,9 +110,14 @@ static int parse_fd(const char *text, const char *option, uint64_t min, int *ret
 static int parse_number_option(struct command *cmd, int option, struct cm_error *err)
 {
 	uint64_t pr;
+	uint64_t port;
 	int r;
 
 	switch (option) {
+	case 'O':
+		r = cm_parse_u64(optarg, "--ssh-port", 1, 65535, &port, err);
+		cmd->fetch.ssh.port = r == CM_OK ? (unsigned int)port : 0;
+		return r;
 	case 'P':
 		r = cm_parse_u64(optarg, "--pr", 1, UINT_MAX, &pr, err);
 		cmd->checkout.pr = r == CM_OK ? (unsigned int)pr : 0;
@@ -139,7 +148,9 @@ static int parse_option(struct command *cmd, int option, struct cm_error *err)
 		{ 'f', offsetof(struct command, fetch.url) },
 		{ 'm', offsetof(struct command, fetch.mirror) },
 		{ 'C', offsetof(struct command, fetch.ca_file) },
-		{ 'H', offsetof(struct command, home) },
+		{ 'H', offsetof(struct command, fetch.ssh.home) },
+		{ 'A', offsetof(struct command, agent) },
+		{ 'N', offsetof(struct command, fetch.ssh.host) },
 		{ 'S', offsetof(struct command, status_path) },
 	};
 
@@ -205,11 +216,13 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 {
 	const struct cm_checkout_options *c = &cmd->checkout;
 	const char *const of_checkout[] = { c->source, c->target, c->origin, c->branch, cmd->base };
-	const char *const of_fetch[] = { cmd->fetch.url, cmd->fetch.mirror, cmd->fetch.ca_file,
-					 cmd->home };
+	const char *const of_fetch[] = {
+		cmd->fetch.url,	     cmd->fetch.mirror, cmd->fetch.ca_file,
+		cmd->fetch.ssh.home, cmd->agent,	cmd->fetch.ssh.host
+	};
 	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout));
 	size_t n_fetch = count_given(of_fetch, CM_ARRAY_SIZE(of_fetch)) + cmd->fetch.is_fresh +
-			 (cmd->credential_fd >= 0);
+			 (cmd->credential_fd >= 0) + (cmd->fetch.ssh.port > 0);
 	int r;
 
 	if (cmd->wants_help)
@@ -245,6 +258,9 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 		{ "fresh", no_argument, NULL, 'F' },
 		{ "ca-file", required_argument, NULL, 'C' },
 		{ "home", required_argument, NULL, 'H' },
+		{ "ssh-agent", required_argument, NULL, 'A' },
+		{ "ssh-host", required_argument, NULL, 'N' },
+		{ "ssh-port", required_argument, NULL, 'O' },
 		{ "credential-fd", required_argument, NULL, 'c' },
 		{ "progress-fd", required_argument, NULL, 'p' },
 		{ "report-fd", required_argument, NULL, 'R' },
@@ -275,8 +291,11 @@ static int run_fetch(struct command *cmd, struct cm_report *rep, struct cm_error
 	cmd->fetch.ref = cmd->checkout.ref;
 	cmd->fetch.pr = cmd->checkout.pr;
 	cmd->fetch.credential = &cmd->credential;
+	cmd->fetch.ssh.has_agent = cmd->agent != NULL;
 	/* libgit2 looks for .ssh/known_hosts there, and for nothing else */
-	if (r == CM_OK && cmd->home && setenv("HOME", cmd->home, 1) < 0)
+	if (r == CM_OK && cmd->fetch.ssh.home && setenv("HOME", cmd->fetch.ssh.home, 1) < 0)
+		r = cm_error_set(err, CM_E_NOMEM, errno, "cannot set the environment");
+	if (r == CM_OK && cmd->agent && setenv("SSH_AUTH_SOCK", cmd->agent, 1) < 0)
 		r = cm_error_set(err, CM_E_NOMEM, errno, "cannot set the environment");
 	if (r == CM_OK)
 		r = cm_fetch(&cmd->fetch, rep, err);
