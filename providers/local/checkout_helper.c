@@ -11,6 +11,8 @@
 #define HELPER_INSIDE "/run/casemate/casemate-checkout"
 #define REPORT_MAX (1024UL * 1024)
 #define OPTIONS_MAX 24
+/* a line of progress is shorter */
+#define LINE_MAX_BYTES 512
 
 void cm_checkout_result_init(struct cm_checkout_result *result)
 {
@@ -65,6 +67,43 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	return r;
 }
 
+/* What comes from a jail is looked up, and never passed on. */
+static void on_line(void *data, const char *line, size_t len)
+{
+	static const struct {
+		const char *stage;
+		const char *name;
+	} stages[] = {
+		{ "fetch", "fetch" },
+		{ "loose", "objects" },
+		{ "packs", "packs" },
+		{ "files", "files" },
+	};
+	const struct cm_local *l = data;
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *root;
+	int64_t received;
+	int64_t total;
+	int64_t bytes;
+	const char *stage;
+
+	if (!l->events.progress || len > LINE_MAX_BYTES ||
+	    cm_json_parse(line, len, "progress", 0, &doc, NULL) != CM_OK)
+		return;
+	root = cm_json_root(doc);
+	stage = cm_json_str(root, "stage", "");
+	received = cm_json_int(root, "received", -1);
+	total = cm_json_int(root, "total", -1);
+	bytes = cm_json_int(root, "bytes", 0);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(stages); i++) {
+		if (strcmp(stage, stages[i].stage) == 0 && total > 0 && received >= 0 &&
+		    received <= total && bytes >= 0)
+			l->events.progress(l->events.data, stages[i].name, (uint64_t)received,
+					   (uint64_t)total, (uint64_t)bytes);
+	}
+	cm_json_free(doc);
+}
+
 /* all: options to be completed, of OPTIONS_MAX + 8 */
 static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program *program,
 	       struct cm_error *err)
@@ -75,6 +114,8 @@ static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program
 	program->argv = all;
 	program->silence_ms = CM_CHECKOUT_SILENCE_MS;
 	program->is_last_line = true;
+	program->on_line = on_line;
+	program->data = l;
 	return cm_local_inside(l, program, err);
 }
 

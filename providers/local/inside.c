@@ -36,6 +36,8 @@ struct wait {
 	uint64_t id;
 	struct pollfd p[SLOT_COUNT];
 	int64_t heard_ms;
+	/* bytes of program->out whose lines were told */
+	size_t told;
 	/* by us, because it was silent */
 	bool is_ended;
 	bool has_ended;
@@ -51,17 +53,36 @@ static int given_up(struct cm_error *err)
 	return cm_error_set(err, CM_E_CANCELLED, 0, "given up on request");
 }
 
-/* What came before is no news; a line that is still being written is not the last one. */
-static void keep_last_line(struct cm_buf *buf)
+static void tell_lines(struct wait *w)
 {
+	const struct cm_buf *out = &w->program->out;
+	const char *end;
+
+	if (cm_buf_status(out) != CM_OK)
+		return;
+	while ((end = memchr(out->data + w->told, '\n', out->len - w->told)) != NULL) {
+		const char *line = out->data + w->told;
+
+		if (w->program->on_line)
+			w->program->on_line(w->program->data, line, (size_t)(end - line));
+		w->told = (size_t)(end - out->data) + 1;
+	}
+}
+
+/* What came before is no news; a line that is still being written is not the last one. */
+static void keep_last_line(struct wait *w)
+{
+	struct cm_buf *buf = &w->program->out;
 	size_t at = buf->len;
 
+	tell_lines(w);
 	if (at < 2)
 		return;
 	for (at--; at > 0 && buf->data[at - 1] != '\n'; at--)
 		;
 	memmove(buf->data, buf->data + at, buf->len - at);
 	buf->len -= at;
+	w->told -= at;
 }
 
 static void take_output(struct wait *w, enum slot slot)
@@ -78,7 +99,7 @@ static void take_output(struct wait *w, enum slot slot)
 	}
 	cm_buf_append(buf, chunk, (size_t)n);
 	if (slot == SLOT_OUT && w->program->is_last_line)
-		keep_last_line(buf);
+		keep_last_line(w);
 	w->heard_ms = cm_clock_mono_ms();
 }
 

@@ -28,6 +28,9 @@ struct cm_local_program {
 	uint64_t silence_ms;
 	/* of its standard output the last line counts alone */
 	bool is_last_line;
+	/* then: called with each whole line, without its end, as it comes. May be NULL. */
+	void (*on_line)(void *data, const char *line, size_t len);
+	void *data;
 	/* what it wrote; initialised by the caller, who clears them */
 	struct cm_buf out;
 	struct cm_buf err;

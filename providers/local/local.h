@@ -27,6 +27,12 @@ struct cm_local_events {
 	void (*note)(void *data, const char *text);
 	/* a phase of the start has ended: "checkout", "setup 1/2", "jail" */
 	void (*phase)(void *data, const char *name, uint64_t duration_us);
+	/*
+	 * How far a checkout is, several times a second. stage: "fetch" (objects, with the bytes that
+	 * came), "objects", "packs" (bytes), "files"; static. total is never 0. May be NULL.
+	 */
+	void (*progress)(void *data, const char *stage, uint64_t received, uint64_t total,
+			 uint64_t bytes);
 	void *data;
 	/* readable, and left so, once the caller wants what takes long (a checkout, waiting for
 	 * another's, a jail that does not come up) to be given up; 0: never */

@@ -16,6 +16,7 @@
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/not_found.h"
+#include "runtime/cli/progress.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/result.h"
 #include "runtime/cli/terminal.h"
@@ -32,6 +33,7 @@ struct run {
 	struct cm_relay relay;
 	struct cm_result result;
 	int64_t start_us;
+	struct cm_progress progress;
 	/* --result was given and can be written to */
 	bool has_target;
 	struct cm_result_target target;
@@ -43,7 +45,16 @@ static void on_note(void *data, const char *text)
 {
 	struct run *run = data;
 
+	cm_progress_clear(&run->progress);
 	cm_cli_note(run->cli, "%s", text);
+}
+
+static void on_progress(void *data, const char *stage, uint64_t received, uint64_t total,
+			uint64_t bytes)
+{
+	struct run *run = data;
+
+	cm_progress_tell(&run->progress, stage, received, total, bytes);
 }
 
 static void on_phase(void *data, const char *name, uint64_t duration_us)
@@ -51,6 +62,7 @@ static void on_phase(void *data, const char *name, uint64_t duration_us)
 	struct run *run = data;
 	char duration[32];
 
+	cm_progress_clear(&run->progress);
 	if (run->cli->is_quiet)
 		return;
 	cm_format_duration(duration_us / 1000, duration, sizeof(duration));
@@ -419,7 +431,9 @@ static int check_target(struct run *run, struct cm_error *err)
 
 static int prepare(struct run *run, struct cm_error *err)
 {
-	struct cm_local_events events = { .note = on_note, .phase = on_phase, .data = run };
+	struct cm_local_events events = {
+		.note = on_note, .phase = on_phase, .progress = on_progress, .data = run
+	};
 	int r = check_target(run, err);
 
 	if (r == CM_OK)
@@ -436,7 +450,9 @@ static int prepare(struct run *run, struct cm_error *err)
 	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
 		       run->local.session.record.id);
 	run->result.phase = "checkout";
+	run->progress.is_off = run->cli->is_quiet;
 	r = cm_local_checkout(&run->local, err);
+	cm_progress_clear(&run->progress);
 	if (r < 0)
 		return r;
 	run->result.phase = "start";

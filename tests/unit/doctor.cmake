@@ -1,2 +1,3 @@
 # casemate doctor: texts from facts
 cm_unit_test(doctor DEPS cli_back)
+cm_unit_test(cli_progress DEPS cli_back)
