@@ -6,66 +6,30 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "isolation/checkout/regular.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/giturl.h"
 #include "runtime/base/path.h"
 
-/* Schemes that git knows. A row gets an opener of its own when its transport is there. */
-static const struct {
-	const char *scheme;
-	const char *hint;
-} remote_schemes[] = {
-	{ "file", "give the plain path instead" },
-	{ "https", "clone it first and give the path of the clone" },
-	{ "ssh", "clone it first and give the path of the clone" },
-	{ "git+ssh", "clone it first and give the path of the clone" },
-	{ "ssh+git", "clone it first and give the path of the clone" },
-	{ "http", "clone it first and give the path of the clone" },
-	{ "git", "clone it first and give the path of the clone" },
-	{ "ftp", "use https" },
-	{ "ftps", "use https" },
-};
-
-static int refuse_scheme(const char *spec, size_t len, struct cm_error *err)
-{
-	for (size_t i = 0; i < CM_ARRAY_SIZE(remote_schemes); i++) {
-		const char *name = remote_schemes[i].scheme;
-
-		if (strlen(name) != len || strncasecmp(name, spec, len) != 0)
-			continue;
-		cm_error_set(err, CM_E_UNSUPPORTED, 0, "cannot check out from a '%s' address yet",
-			     name);
-		cm_error_hint(err, "%s", remote_schemes[i].hint);
-		return CM_E_UNSUPPORTED;
-	}
-	cm_error_set(err, CM_E_INVALID, 0, "unknown kind of address '%.*s'",
-		     (int)(len < 64 ? len : 64), spec);
-	cm_error_hint(err, "give the path of a local repository");
-	return CM_E_INVALID;
-}
-
-/* git's rule: host:path is an ssh address unless a slash comes before the colon. */
 static int check_is_path(const char *spec, struct cm_error *err)
 {
-	const char *scheme_end = strstr(spec, "://");
-	const char *colon = strchr(spec, ':');
-	const char *slash = strchr(spec, '/');
-
 	if (spec[0] == '\0' || spec[0] == '-') {
-		/* an option where an address belongs is a mistake or an attack */
+		/* an option where a path belongs is a mistake or an attack */
 		cm_error_set(err, CM_E_INVALID, 0, "'%s' is no path of a repository", spec);
 		cm_error_hint(err, "give an absolute path, or one that begins with './'");
 		return CM_E_INVALID;
 	}
-	/* the address itself may hold a password, so it is never part of a message */
-	if (scheme_end)
-		return refuse_scheme(spec, (size_t)(scheme_end - spec), err);
-	if (colon && (!slash || colon < slash) && access(spec, F_OK) < 0)
-		return refuse_scheme("ssh", 3, err);
+	if (cm_giturl_is_remote(spec) && access(spec, F_OK) < 0) {
+		/* the address itself may hold a password, so it is never part of a message */
+		cm_error_set(err, CM_E_INVALID, 0, "a source is a path, not an address");
+		cm_error_hint(err,
+			      "bring a mirror of it up to date with --fetch, and give the path "
+			      "of that");
+		return CM_E_INVALID;
+	}
 	return CM_OK;
 }
 

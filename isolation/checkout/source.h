@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a checkout comes from: the kinds of address, and the opened repository. */
+/* Where a checkout comes from: the opened repository. */
 #ifndef CM_ISOLATION_CHECKOUT_SOURCE_H
 #define CM_ISOLATION_CHECKOUT_SOURCE_H
 
@@ -19,7 +19,7 @@ struct cm_source {
 	}
 
 /*
- * spec is what the user gave: a plain path here, every other kind of address is refused by name.
+ * spec: a plain path; an address is refused.
  * A work tree, a bare repository, a linked worktree and a submodule's tree are all accepted;
  * parent directories are not searched.
  */

@@ -2,7 +2,6 @@
 #include "runtime/cli/progress.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,13 +14,6 @@
 #define LINE_MS 10000
 #define BAR_WIDTH 20
 #define TEXT_MAX 256
-
-static bool has_bar(void)
-{
-	const char *term = getenv("TERM");
-
-	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-}
 
 static size_t columns(void)
 {
@@ -70,22 +62,27 @@ static void draw_bar(const char *stage, unsigned int percent, const char *amount
 	(void)fflush(stderr);
 }
 
+void cm_progress_init(struct cm_progress *p, bool is_off, const char *term)
+{
+	*p = (struct cm_progress){ .is_off = is_off };
+	p->is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
 void cm_progress_tell(struct cm_progress *p, const char *stage, uint64_t received, uint64_t total,
 		      uint64_t bytes)
 {
 	int64_t now = cm_clock_mono_ms();
-	bool is_bar = has_bar();
 	char amount[96];
 
 	if (p->is_off)
 		return;
 	if (p->begun_ms == 0)
 		p->begun_ms = p->shown_ms = now;
-	if (now - p->begun_ms < QUICK_MS || now - p->shown_ms < (is_bar ? BAR_MS : LINE_MS))
+	if (now - p->begun_ms < QUICK_MS || now - p->shown_ms < (p->is_terminal ? BAR_MS : LINE_MS))
 		return;
 	p->shown_ms = now;
 	format_amount(stage, received, total, bytes, amount, sizeof(amount));
-	if (is_bar) {
+	if (p->is_terminal) {
 		draw_bar(stage, percent_of(received, total), amount);
 		p->is_shown = true;
 		return;

@@ -450,7 +450,8 @@ static int prepare(struct run *run, struct cm_error *err)
 	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
 		       run->local.session.record.id);
 	run->result.phase = "checkout";
-	run->progress.is_off = run->cli->is_quiet;
+	cm_progress_init(&run->progress, run->cli->is_quiet,
+			 cm_strv_env_get(&run->cli->config.env, "TERM"));
 	r = cm_local_checkout(&run->local, err);
 	cm_progress_clear(&run->progress);
 	if (r < 0)

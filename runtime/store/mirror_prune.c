@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/store/mirror.h"
 #include "runtime/store/store_internal.h"
@@ -104,7 +104,7 @@ static bool remove_one(int mirrors_fd, const char *key)
 static void prune(int mirrors_fd, uint64_t max_bytes, int64_t max_age_s)
 {
 	struct all all = { NULL, 0 };
-	int64_t now_s = (int64_t)time(NULL);
+	int64_t now_s = cm_clock_real_ms() / 1000;
 	uint64_t bytes = 0;
 
 	(void)cm_store_each_entry(mirrors_fd, ".", add, &all);
@@ -147,7 +147,7 @@ void cm_store_mirrors_prune(struct cm_store *store)
 	struct stat st;
 
 	if (mirrors_fd < 0 || (fstatat(mirrors_fd, PRUNED, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			       (int64_t)time(NULL) - st.st_mtime < DAY_S))
+			       cm_clock_real_ms() / 1000 - st.st_mtime < DAY_S))
 		return;
 	/* before: who comes now does not look, too */
 	pruned_fd = cm_store_openat(mirrors_fd, PRUNED, O_WRONLY | O_CREAT, 0600);

@@ -322,8 +322,8 @@ int cm_store_open(const struct cm_strv *env, const char *root, const char *home,
 		r = fill_root(env, root, home, &store, err);
 	if (r == CM_OK)
 		r = cm_store_open_private(store.state, "no state directory",
-				 is_root ? "remove it" : "set XDG_STATE_HOME", &store.state_fd,
-				 err);
+					  is_root ? "remove it" : "set XDG_STATE_HOME",
+					  &store.state_fd, err);
 	if (r == CM_OK)
 		r = open_runtime(&store, is_root, err);
 	if (r != CM_OK) {

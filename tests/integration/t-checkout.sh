@@ -743,14 +743,14 @@ t_source() {
 		co "$scheme://user:secret@example.org/x" t
 		! grep -q -e secret report stderr
 		ok "$scheme: no password in the message"
-		refused "$scheme is refused by name" 1 unsupported "address yet"
+		refused "$scheme is refused" 1 invalid "not an address"
 	done
 	co git@example.org:secret/x t
-	refused 'the short form of ssh' 1 unsupported "'ssh'"
+	refused 'the short form of ssh' 1 invalid "not an address"
 	co ext::sh t
-	refused 'a transport helper' 1 unsupported 'address'
+	refused 'a transport helper' 1 invalid 'address'
 	co 'gopher://x' t
-	refused 'an unknown scheme' 1 invalid 'gopher'
+	refused 'an unknown scheme' 1 invalid "not an address"
 	co -- t
 	refused 'an option for a source' 1 invalid "'--'"
 	mkdir 'co:lon' && git clone -q src co:lon/r && co co:lon/r t && sound t

@@ -62,7 +62,8 @@ static void test_lines(void **state)
 static void test_bar(void **state)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 60 };
-	struct cm_progress p = since(2000, 2000);
+	struct cm_progress p;
+	struct cm_progress slow = since(2000, 2000);
 	char text[512] = "";
 	int main_fd;
 	int other_fd;
@@ -70,8 +71,13 @@ static void test_bar(void **state)
 
 	(void)state;
 	assert_int_equal(openpty(&main_fd, &other_fd, NULL, NULL, &size), 0);
-	assert_int_equal(setenv("TERM", "xterm", 1), 0);
 	redirect(other_fd);
+	cm_progress_init(&p, false, "dumb");
+	assert_false(p.is_terminal);
+	cm_progress_init(&p, false, "xterm");
+	assert_true(p.is_terminal);
+	p.begun_ms = slow.begun_ms;
+	p.shown_ms = slow.shown_ms;
 	cm_progress_tell(&p, "files", 30000, 60000, 0);
 	restore();
 	n = read(main_fd, text, sizeof(text) - 1);
