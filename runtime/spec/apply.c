@@ -473,6 +473,8 @@ static int (*const appliers[])(struct cm_apply *a, struct cm_error *err) = {
 	[CM_KIND_PROFILE] = apply_nothing,
 	[CM_KIND_SHELL] = apply_nothing,
 	[CM_KIND_CREDENTIAL] = apply_nothing,
+	[CM_KIND_FILE] = apply_nothing,
+	[CM_KIND_SWITCH] = apply_nothing,
 	[CM_KIND_HELP] = apply_nothing,
 };
 

@@ -166,6 +166,9 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 
 	if (r == CM_OK)
 		r = copy_environment(&config.env, err);
+	if (r == CM_OK)
+		r = cm_config_take_variable(&config, "CASEMATE_SSH_PASSPHRASE",
+					    &config.ssh_passphrase, err);
 	config.has_no_colour = no_colour && no_colour[0] != '\0';
 	/* whoever needs it says so; `version` does not */
 	config.cwd = getcwd(NULL, 0);
@@ -193,6 +196,8 @@ void cm_config_clear(struct cm_config *config)
 	cm_free_secret(&config->git_token);
 	cm_free_secret(&config->git_user);
 	cm_free_secret(&config->git_secret);
+	cm_free_secret(&config->ssh_passphrase);
+	free(config->ssh_key);
 	free(config->cwd);
 	free(config->home);
 	free(config->user_file);
@@ -411,6 +416,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 	if (r == CM_OK)
 		r = cm_config_read_credential(config, flags, m, err);
 	if (r == CM_OK)
+		r = cm_config_read_ssh(config, flags, err);
+	if (r == CM_OK)
 		r = load_files(config, err);
 	if (r == CM_OK)
 		r = cm_merge_layer(m, &config->system.keys, err);
@@ -428,6 +435,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 		r = cm_merge_check(m, err);
 	if (r == CM_OK)
 		r = cm_config_check_credential(config, m->spec, err);
+	if (r == CM_OK)
+		r = cm_config_check_ssh(config, m->spec, err);
 	if (r == CM_OK)
 		r = cm_merge_ceiling(m, &config->system.ceiling, false, err);
 	if (r == CM_OK)

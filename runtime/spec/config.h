@@ -21,8 +21,8 @@
 
 struct cm_config {
 	/*
-	 * the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN, and
-	 * the variable of --git-credential
+	 * the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN,
+	 * CASEMATE_SSH_PASSPHRASE and the variable of --git-credential
 	 */
 	struct cm_strv env;
 	/* CASEMATE_GIT_TOKEN, trimmed; NULL when not set */
@@ -30,6 +30,11 @@ struct cm_config {
 	/* what --git-credential names; both NULL without it, the user also where it has none */
 	char *git_user;
 	char *git_secret;
+	/* --ssh-key, absolute; CASEMATE_SSH_PASSPHRASE; each NULL when it is not there */
+	char *ssh_key;
+	char *ssh_passphrase;
+	/* --ssh-agent */
+	bool wants_ssh_agent;
 	/* absolute; home NULL when HOME is not set or not absolute */
 	char *cwd;
 	char *home;
@@ -51,8 +56,9 @@ struct cm_config {
 };
 
 /*
- * Reads the environment and the current directory; no file. CASEMATE_GIT_TOKEN is taken out of the
- * process's own environment, and so is the variable of --git-credential later.
+ * Reads the environment and the current directory; no file. CASEMATE_GIT_TOKEN and
+ * CASEMATE_SSH_PASSPHRASE are taken out of the process's own environment, and so is the variable of
+ * --git-credential later.
  */
 int cm_config_init(struct cm_config *ret, struct cm_error *err);
 void cm_config_clear(struct cm_config *config);

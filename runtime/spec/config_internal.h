@@ -34,6 +34,11 @@ int cm_config_take_variable(struct cm_config *config, const char *name, char **r
  */
 int cm_config_read_credential(struct cm_config *config, const struct cm_layer *flags,
 			      struct cm_merge *m, struct cm_error *err);
+/* The same of --ssh-key and --ssh-agent; no key is read here. */
+int cm_config_read_ssh(struct cm_config *config, const struct cm_layer *flags,
+		       struct cm_error *err);
+int cm_config_check_ssh(const struct cm_config *config, const struct cm_spec *spec,
+			struct cm_error *err);
 /* Is what was read good for anything? When the spec is whole. */
 int cm_config_check_credential(const struct cm_config *config, const struct cm_spec *spec,
 			       struct cm_error *err);

@@ -45,6 +45,9 @@ enum cm_key_kind {
 	CM_KIND_PROFILE,
 	CM_KIND_SHELL,
 	CM_KIND_CREDENTIAL,
+	/* a path that whoever made the layer reads; one that is there or not */
+	CM_KIND_FILE,
+	CM_KIND_SWITCH,
 	CM_KIND_HELP,
 };
 

@@ -77,6 +77,8 @@ static const char *wanted(const struct cm_key_info *info)
 	case CM_KIND_PROFILE:
 	case CM_KIND_SHELL:
 	case CM_KIND_CREDENTIAL:
+	case CM_KIND_FILE:
+	case CM_KIND_SWITCH:
 	case CM_KIND_HELP:
 		break;
 	}

@@ -6,6 +6,7 @@ target_compile_definitions(test_spec_keys PRIVATE
 cm_unit_test(spec_merge DEPS spec)
 cm_unit_test(spec_config DEPS spec)
 cm_unit_test(spec_repo DEPS spec)
+cm_unit_test(spec_ssh DEPS spec)
 # with stand-ins for the commands that need a jail
 cm_unit_test(spec_cli DEPS cli_front)
 target_sources(test_spec_cli PRIVATE

@@ -90,6 +90,8 @@ static const struct row rows[] = {
 	{ CM_KEY_ENV, "-e|A=1", "-e|A=2", "" },
 	{ CM_KEY_ENV_FILE, "", "", "" },
 	{ CM_KEY_GIT_CREDENTIAL, "", "", "" },
+	{ CM_KEY_SSH_KEY, "", "", "" },
+	{ CM_KEY_SSH_AGENT, "", "", "" },
 	{ CM_KEY_PASS_ENV, "", "--pass-env|X*", "" },
 	{ CM_KEY_TIMEOUT, "--timeout|1s", "--timeout|2s", "" },
 	{ CM_KEY_MEMORY, "--memory|1G", "--memory|1024M", "" },
