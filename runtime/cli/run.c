@@ -319,7 +319,8 @@ static int run_inside(struct run *run, char *const *argv, struct cm_rec_end *ret
 
 static int write_marker(struct run *run, struct cm_error *err)
 {
-	static const char script[] = "printf '%s\\n' \"$1\" >\"$2/.mastra-sandbox/setup\"";
+	/* byte for byte what Mastra writes: no newline */
+	static const char script[] = "printf %s \"$1\" >\"$2/.mastra-sandbox/setup\"";
 	const char *dir = cm_local_marker_dir(&run->local);
 	char *const argv[] = { (char *)(uintptr_t) "/bin/sh",
 			       (char *)(uintptr_t) "-c",
