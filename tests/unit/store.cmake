@@ -1,5 +1,6 @@
 # Sessions on disk.
-foreach(area fault kill mirror paths record session skeleton skeleton_fault skeleton_kill slots status)
+foreach(area fault kill mirror paths record session setup_log skeleton skeleton_fault skeleton_kill
+	slots status)
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
 
