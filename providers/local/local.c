@@ -261,26 +261,6 @@ const char *cm_local_cwd(const struct cm_local *l)
 	return l->spec.workdir ? l->spec.workdir : "/";
 }
 
-bool cm_local_needs_setup(const struct cm_local *l)
-{
-	return l->spec.setup.n > 0 && l->session.record.setup_state == CM_SETUP_NONE;
-}
-
-int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, int64_t since_us,
-			struct cm_error *err)
-{
-	struct cm_session_record *record = &l->session.record;
-
-	record->setup_state = has_failed ? CM_SETUP_FAILED : CM_SETUP_DONE;
-	record->setup_exit = exit_status;
-	record->setup_ms = cm_clock_real_ms();
-	record->setup_took_ms = (cm_clock_mono_us() - since_us) / 1000;
-	if (l->is_temporary)
-		return CM_OK;
-	/* what was promised to run once must not run again after a crash */
-	return cm_store_session_save(&l->session, true, err);
-}
-
 /* A temporary session's directory goes with it; its slot too. */
 static void remove_session(struct cm_local *l)
 {

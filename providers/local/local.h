@@ -98,6 +98,11 @@ void cm_local_close(struct cm_local *l);
 const char *cm_local_cwd(const struct cm_local *l);
 /* Are there setup commands, and did none run in this session yet? */
 bool cm_local_needs_setup(const struct cm_local *l);
+/*
+ * Before the first of them runs: the session's record says that they do, and which they are. Whoever
+ * finds that later, with the session's lock, knows that they were interrupted.
+ */
+int cm_local_setup_begin(struct cm_local *l, struct cm_error *err);
 /* since_us: when it began (CLOCK_MONOTONIC) */
 int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, int64_t since_us,
 			struct cm_error *err);

@@ -351,6 +351,38 @@ static void on_lost_output(struct loop *loop, int *from, int to, int error)
 	close_stream(from);
 }
 
+static int out_destination(const struct cm_relay *relay)
+{
+	return relay->is_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+/* Is there nobody to wait for? */
+static bool is_taken_here(const struct cm_relay *relay)
+{
+	return relay->is_captured || relay->is_muted;
+}
+
+static void tell_seen(struct cm_relay *relay, const int *from, const char *bytes, size_t len)
+{
+	if (relay->seen && len > 0)
+		relay->seen(relay->seen_data,
+			    from == &relay->err_fd ? STDERR_FILENO : STDOUT_FILENO, bytes, len);
+}
+
+static void write_out(struct loop *loop, int *from, int to, const char *bytes, size_t len)
+{
+	struct cm_relay *relay = loop->relay;
+	int r = relay->is_muted ? 0 : cm_write_all(to, bytes, len);
+
+	if (r == 0)
+		return;
+	/* who is seen goes on without the one that only looks on */
+	if (relay->seen)
+		relay->is_muted = true;
+	else
+		on_lost_output(loop, from, to, -r);
+}
+
 /*
  * From the command to the caller. Splice where both ends can; the caller's descriptor is never
  * changed. is_direct: the destination is a regular file, which poll cannot say anything about.
@@ -362,9 +394,8 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 	size_t room = capture ? sizeof(chunk) : PIPE_BUF;
 	size_t allowed;
 	ssize_t n;
-	int r;
 
-	if (!capture && !relay->wants_tty && relay->output_max == UINT64_MAX) {
+	if (!capture && !relay->wants_tty && !relay->seen && relay->output_max == UINT64_MAX) {
 		n = splice(*from, NULL, to, NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 		if (n > 0) {
 			relay->output_seen += (size_t)n;
@@ -387,10 +418,11 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 		return;
 	}
 	allowed = count_output(loop, (size_t)n);
+	tell_seen(relay, from, chunk, allowed);
 	if (capture)
 		cm_buf_append(capture, chunk, allowed);
-	else if ((r = cm_write_all(to, chunk, allowed)) < 0)
-		on_lost_output(loop, from, to, -r);
+	else
+		write_out(loop, from, to, chunk, allowed);
 }
 
 static int in_destination(const struct cm_relay *relay)
@@ -455,7 +487,7 @@ static void prepare(struct loop *loop, bool out_ready, bool err_ready)
 	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
 	set(&p[SLOT_OUT], out, out >= 0 && out_ready, POLLIN);
 	set(&p[SLOT_ERR], relay->err_fd, relay->err_fd >= 0 && err_ready, POLLIN);
-	set(&p[SLOT_STDOUT], STDOUT_FILENO, out >= 0 && !out_ready, POLLOUT);
+	set(&p[SLOT_STDOUT], out_destination(relay), out >= 0 && !out_ready, POLLOUT);
 	set(&p[SLOT_STDERR], STDERR_FILENO, relay->err_fd >= 0 && !err_ready, POLLOUT);
 	set(&p[SLOT_STDIN], STDIN_FILENO, can_read && !has_input, POLLIN);
 	if (stdin_done)
@@ -537,16 +569,16 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 	if ((p[SLOT_STDERR].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
 		*err_ready = true;
 	if ((p[SLOT_OUT].revents & readable) != 0) {
-		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd, STDOUT_FILENO,
-			 out);
+		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd,
+			 out_destination(relay), out);
 		take_due(&loop->due[0], relay->output_seen - seen);
-		*out_ready = relay->is_captured;
+		*out_ready = is_taken_here(relay);
 	}
 	if ((p[SLOT_ERR].revents & readable) != 0) {
 		seen_out = relay->output_seen;
 		pass_out(loop, &relay->err_fd, STDERR_FILENO, errs);
 		take_due(&loop->due[1], relay->output_seen - seen_out);
-		*err_ready = relay->is_captured;
+		*err_ready = is_taken_here(relay);
 	}
 	if ((p[SLOT_IN].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
 		write_in(loop);
@@ -567,8 +599,8 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 {
 	static struct loop loop;
-	bool out_ready = relay->is_captured;
-	bool err_ready = relay->is_captured;
+	bool out_ready = is_taken_here(relay);
+	bool err_ready = out_ready;
 
 	memset(&loop, 0, offsetof(struct loop, in_chunk));
 	loop.in_len = loop.in_at = 0;

@@ -38,6 +38,13 @@ struct cm_relay {
 	/* the caller's descriptor that could not be written to, and why; EPIPE is no failure */
 	int lost_fd;
 	int lost_errno;
+	/* what comes before the command and is not its output: goes to stderr, both streams of it */
+	bool is_to_stderr;
+	/* goes nowhere */
+	bool is_muted;
+	/* gets all that came, whoever else does; may be NULL */
+	void (*seen)(void *data, int from, const char *bytes, size_t len);
+	void *seen_data;
 	/* the session is over with this command: its pipes end when everything in it has */
 	bool is_last;
 	/* the first of INT, TERM, HUP, QUIT that came; 0: none */

@@ -55,6 +55,20 @@ static void write_end(struct cm_json_writer *w, const struct cm_rec_end *end)
 	cm_jw_kbool(w, "usageApproximate", (end->flags & CM_ENDF_USAGE_APPROXIMATE) != 0);
 }
 
+static void write_setup(struct cm_json_writer *w, const struct cm_setup_report *setup)
+{
+	const char *state = setup->is_done ? "done" : "interrupted";
+
+	cm_jw_key(w, "setup");
+	cm_jw_object(w);
+	cm_jw_kstring(w, "state", setup->has_failed ? "failed" : state);
+	cm_jw_kint(w, "exit", setup->exit_status);
+	cm_jw_kint(w, "durationMs", setup->took_ms);
+	cm_jw_key(w, "tail");
+	cm_jw_string_len(w, setup->tail, setup->tail_len);
+	cm_jw_end_object(w);
+}
+
 void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
 		     struct cm_buf *out)
 {
@@ -77,6 +91,8 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 		write_end(&w, &result->end);
 	if (result->level[0] != '\0')
 		cm_jw_kstring(&w, "level", result->level);
+	if (result->setup && result->setup->has_run)
+		write_setup(&w, result->setup);
 	cm_jw_kuint(&w, "outputBytes", result->output_bytes);
 	if (relay) {
 		cm_jw_key(&w, "stdout");

@@ -12,6 +12,8 @@
  *	signal, timedOut, killed, memoryLimit, childrenLeft
  *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
  *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
+ *	setup       of one that ran: state ("done", "failed", "interrupted"), exit, durationMs, and
+ *	            tail: the end of what it printed
  *	stdout, stderr, outputBytes only --json has the first two
  */
 #ifndef CM_RUNTIME_CLI_RESULT_H
@@ -24,6 +26,7 @@
 #include "providers/local/jail.h"
 #include "runtime/base/buf.h"
 #include "runtime/cli/relay.h"
+#include "runtime/cli/setup.h"
 
 struct cm_result {
 	char session[132];
@@ -36,6 +39,8 @@ struct cm_result {
 	struct cm_rec_end end;
 	bool is_over_output;
 	uint64_t output_bytes;
+	/* borrowed; NULL: none ran */
+	const struct cm_setup_report *setup;
 };
 
 /* One line with a newline; relay may be NULL (no output in it). */

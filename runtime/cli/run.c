@@ -19,6 +19,7 @@
 #include "runtime/cli/progress.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/result.h"
+#include "runtime/cli/setup.h"
 #include "runtime/cli/terminal.h"
 
 #define GRACE_MS 2000
@@ -32,6 +33,7 @@ struct run {
 	struct cm_local local;
 	struct cm_relay relay;
 	struct cm_result result;
+	struct cm_setup setup;
 	int64_t start_us;
 	struct cm_progress progress;
 	/* --result was given and can be written to */
@@ -287,101 +289,18 @@ static int wait_up(struct run *run, struct cm_error *err)
 	return r;
 }
 
-static int setup_interrupted(struct run *run, struct cm_error *err)
-{
-	(void)cm_error_set(err, CM_E_CANCELLED, 0, "interrupted while session '%s' was set up",
-			   run->local.session.record.id);
-	if (run->local.is_temporary)
-		cm_error_hint(err, "nothing of it is left: the next run begins again");
-	else
-		cm_error_hint(err, "the same command line again runs its setup again");
-	return CM_E_CANCELLED;
-}
-
-/* Setup commands and the marker: relayed like the command, but their tree ends with them. */
-static int run_inside(struct run *run, char *const *argv, struct cm_rec_end *ret,
-		      struct cm_error *err)
-{
-	int r = cm_relay_open(&run->relay, false, false, err);
-
-	if (r == CM_OK)
-		r = ask(run, argv, CM_EXECF_KILL_TREE, 0, err);
-	if (r == CM_OK)
-		r = cm_relay_run(&run->relay, err);
-	if (r == CM_OK)
-		*ret = run->relay.end;
-	/* whatever it made of the signal: who sent it wants no more of this */
-	if (r == CM_OK && run->relay.signal != 0)
-		r = setup_interrupted(run, err);
-	cm_relay_close(&run->relay);
-	return r;
-}
-
-static int write_marker(struct run *run, struct cm_error *err)
-{
-	/* byte for byte what Mastra writes: no newline */
-	static const char script[] = "printf %s \"$1\" >\"$2/.mastra-sandbox/setup\"";
-	const char *dir = cm_local_marker_dir(&run->local);
-	char *const argv[] = { (char *)(uintptr_t) "/bin/sh",
-			       (char *)(uintptr_t) "-c",
-			       (char *)(uintptr_t)script,
-			       (char *)(uintptr_t) "sh",
-			       run->local.session.record.setup_digest,
-			       (char *)(uintptr_t)dir,
-			       NULL };
-	struct cm_rec_end end = { 0 };
-
-	return dir ? run_inside(run, argv, &end, err) : CM_OK;
-}
-
-static int setup_failed(struct run *run, const char *command, const struct cm_rec_end *end,
-			int64_t since_us, struct cm_error *err)
-{
-	int status = end->kind == CM_END_EXIT ? end->status : 128 + SIGKILL;
-
-	if (end->kind == CM_END_SIGNAL)
-		status = 128 + end->status;
-	(void)cm_local_setup_done(&run->local, true, status, since_us, NULL);
-	(void)cm_error_set(err, CM_E_SETUP, 0, "setup command '%s' failed (exit %d)", command,
-			   status);
-	if (run->local.is_temporary)
-		cm_error_hint(err, "its output is above");
-	else
-		cm_error_hint(err,
-			      "repair it inside: casemate run --session %s -- COMMAND; setup is "
-			      "not run again by itself",
-			      run->local.session.record.id);
-	return CM_E_SETUP;
-}
-
 static int run_setup(struct run *run, struct cm_error *err)
 {
-	const struct cm_strv *setup = &run->local.spec.setup;
-	int64_t since_us = cm_clock_mono_us();
-	int r = CM_OK;
-
 	if (!cm_local_needs_setup(&run->local))
 		return CM_OK;
 	run->result.phase = "setup";
-	for (size_t i = 0; i < setup->n && r == CM_OK; i++) {
-		char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
-				       setup->v[i], NULL };
-		struct cm_rec_end end = { 0 };
-		int64_t start_us = cm_clock_mono_us();
-		char name[48];
-
-		r = run_inside(run, argv, &end, err);
-		if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
-			r = setup_failed(run, setup->v[i], &end, since_us, err);
-		(void)snprintf(name, sizeof(name), "setup %zu/%zu", i + 1, setup->n);
-		if (r == CM_OK)
-			on_phase(run, name, (uint64_t)(cm_clock_mono_us() - start_us));
-	}
-	if (r == CM_OK)
-		r = write_marker(run, err);
-	if (r == CM_OK)
-		r = cm_local_setup_done(&run->local, false, 0, since_us, err);
-	return r;
+	run->setup = (struct cm_setup){ .cli = run->cli,
+					.local = &run->local,
+					.relay = &run->relay,
+					.phase = on_phase,
+					.data = run };
+	run->result.setup = &run->setup.report;
+	return cm_cli_setup_run(&run->setup, err);
 }
 
 /*

@@ -129,6 +129,8 @@ static const struct field fields[] = {
 	{ "setup_exit", FIELD_INT, AT(setup_exit), NULL, 0 },
 	{ "setup_ms", FIELD_INT64, AT(setup_ms), NULL, 0 },
 	{ "setup_took_ms", FIELD_INT64, AT(setup_took_ms), NULL, 0 },
+	{ "setup_begun_ms", FIELD_INT64, AT(setup_begun_ms), NULL, 0 },
+	{ "setup_commands", FIELD_STRING, AT(setup_json), NULL, 0 },
 	{ "level", FIELD_STRING, AT(level), NULL, 0 },
 	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
 	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },

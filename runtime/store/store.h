@@ -9,6 +9,7 @@
  *	                                   end.new on the way there
  *	                     /groups       text: which control groups the session has, and where
  *	                     /plan.txt     the plan of the last start, for people
+ *	                     /setup.log    what setup printed (setup_log.h)
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed
@@ -119,6 +120,10 @@ struct cm_session_record {
 	/* when it ended, and how long it took; 0: not known */
 	int64_t setup_ms;
 	int64_t setup_took_ms;
+	/* when it began, until it has ended; 0: none runs, nor was one interrupted */
+	int64_t setup_begun_ms;
+	/* the commands of the last one that began, as JSON text; NULL: none did */
+	char *setup_json;
 	/* what the last start reached, for `inspect`: "full", "full-single-id+hostnet", ... */
 	char *level;
 	/* JSON object text: for each limit what enforces it */

@@ -26,4 +26,114 @@ two
 run rm --files m
 finish
 
+state_of() { cm inspect "$1" | sed -n 's/^state *//p'; }
+
+# The content of a kept log, behind its header.
+kept() { tail -c +17 "$(state_of "$1")/setup.log"; }
+
+begin 'output'
+repository "$work/w"
+start_files
+run run --repo . --setup 'echo out; echo err >&2' -- echo command
+expect_out command 'of setup is none of the command'
+is "$(err | grep -c -x -e out -e err)" 2 'and is shown on standard error'
+run run --repo . --setup 'echo out; printf "\033[1mbold\n"' --json -- echo command
+is "$(wc -l <"$work/out") $(json stdout)" '1 command\n' 'nor of the object of --json'
+grep -q "$(printf '\033')\\[1mbold" "$work/err"
+ok 'its bytes are as it wrote them'
+run run -q --repo . --setup 'echo out; echo err >&2' -- echo command
+is "$(out) $(err)" 'command ' 'with -q it is not shown'
+run run -q --repo . --setup 'echo said >&2; exit 3' -- echo command
+is "$rc $(err | head -n 1)" '125 said' 'unless it failed'
+start run --repo . --setup 'echo begun; sleep 20' -- true
+until_true 10 grep -qx begun "$work/err"
+ok 'it is shown as it comes'
+kill -TERM "$bg"
+wait_bg
+# a reader that goes away is no reason to fail
+cm run --session o --repo . --setup 'seq 100000; echo last' -- echo command 2>&1 >"$work/out" | head -n 1 >"$work/first"
+expect_out command 'a reader of it that has gone away changes nothing'
+is "$(kept o | tail -n 1)" last 'and all of it is kept'
+run rm --files o
+run run --session o --repo . --setup 'echo kept; echo too >&2' --setup 'seq 400000; echo last >&2' -q -- true
+is "$rc $(stat -c '%a %F' "$(state_of o)/setup.log")" '0 600 regular file' 'is kept where nobody else can read it'
+is "$(kept o | head -n 2 | sort | tr '\n' ' ')" 'kept too ' 'from its beginning'
+is "$(($(stat -c %s "$(state_of o)/setup.log") <= 1024 * 1024 + 64))" 1 'up to a bound'
+run rm --files o
+is "$(find / -xdev -name setup.log -path '*casemate*' 2>/dev/null)" '' 'until the session goes'
+finish
+
+begin 'a setup that fails'
+repository "$work/w"
+start_files
+run run --session f --repo . --setup 'seq 1000; printf "äö%.0s" $(seq 2000); echo end; exit 4' --result "$work/result" -- true
+is "$rc $(json phase "$work/result") $(json code "$work/result") $(json exit "$work/result")" '125 setup setup 4' \
+	'the result has its exit status'
+python3 - "$work/result" <<'EOF'
+import json, sys
+setup = json.load(open(sys.argv[1], encoding='utf-8'))['setup']
+tail = setup['tail']
+assert setup['state'] == 'failed' and setup['durationMs'] >= 0, setup
+assert tail.endswith('äöend\n') and '\ufffd' not in tail, tail
+assert 1790 <= len(tail.encode()) <= 1800, len(tail.encode())
+EOF
+ok 'and the end of what it printed, in whole characters'
+run run --session f -- echo usable
+is "$rc $(out)" '0 usable' 'the session can be used'
+run rm --files f
+run run --repo . --setup 'echo fine' --json -- true
+like "$(out)" '*"setup":{"state":"done","exit":0,"durationMs":*,"tail":"fine\\n"}*' 'one that ran is in the result, too'
+run run --repo . --json -- true
+! grep -q '"setup":' "$work/out"
+ok 'one that did not is not'
+rm -f "$work/result"
+finish
+
+# The keeper's pid, and that of the jail's init, which is the same program and its child.
+keeper_and_init() {
+	local pid parent
+	for pid in $(our_processes); do
+		[[ $(readlink "/proc/$pid/exe" 2>/dev/null) == */casemate-keeper ]] || continue
+		parent=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status")
+		[[ $(readlink "/proc/$parent/exe" 2>/dev/null) != */casemate-keeper ]] || echo "$parent $pid"
+	done | head -n 1
+}
+
+# Whoever of the three is killed in the middle: the session is whole, and its setup is due.
+begin 'setup that is killed'
+repository "$work/w"
+start_files
+half='echo said; echo half >>tries; [ $(wc -l <tries) -gt 1 ] || sleep 30; touch done'
+for who in client keeper init; do
+	start run --session k --repo . --setup "$half" --result "$work/result" -- true
+	until_true 10 grep -q half "$root/k/w/tries"
+	read -r keeper init < <(keeper_and_init)
+	case $who in
+	client) kill -KILL "$bg" ;;
+	keeper) kill -KILL "$keeper" ;;
+	init) kill -KILL "$init" ;;
+	esac
+	wait_bg
+	if [ $who = client ]; then
+		is "$rc" 137 "$who: it is dead"
+	else
+		is "$rc $(json phase "$work/result") $(json state "$work/result")" '125 setup interrupted' "$who: the result says so"
+		like "$(err)" "*casemate: the jail ended while session 'k' was set up: *
+hint: *" "$who: in words, too"
+	fi
+	rm -f "$work/result"
+	is "$(kept k)" said "$who: what it had printed is kept"
+	[ $who != client ] || until_true 10 sh -c '! pgrep -x sleep'
+	run run --session k --setup "$half" -- sh -c 'cat tries; ls done'
+	is "$rc $(out)" '0 half
+half
+done' "$who: the next run with it runs it again"
+	like "$(err)" "note: setup of session 'k' began * ago and came to no end; it is run again*" "$who: and says why"
+	run run --session k --setup "$half" -- cat tries
+	is "$(out) $(err)" 'half
+half ' "$who: once"
+	run rm --files k
+done
+finish
+
 done_testing
