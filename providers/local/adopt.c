@@ -214,7 +214,8 @@ static void tell_failed_setup(struct cm_local *l)
 {
 	const struct cm_session_record *record = &l->session.record;
 	CM_AUTO_FREE char *line =
-		cm_asprintf("setup failed (exit %d); 'casemate rm --files %s' starts over",
+		cm_asprintf("setup failed (exit %d) and is not run again by itself: 'casemate "
+			    "setup %s --retry' does it",
 			    record->setup_exit, record->id);
 
 	if (line)
@@ -223,9 +224,12 @@ static void tell_failed_setup(struct cm_local *l)
 
 static void tell_due_setup(struct cm_local *l)
 {
-	CM_AUTO_FREE char *line = cm_asprintf("session '%s' is not set up yet: a run with --setup "
-					      "does it",
-					      l->session.record.id);
+	const struct cm_session_record *record = &l->session.record;
+	CM_AUTO_FREE char *retry = cm_asprintf("'casemate setup %s --retry'", record->id);
+	CM_AUTO_FREE char *line =
+		cm_asprintf("session '%s' is not set up yet%s: %s does it", record->id,
+			    record->setup_begun_ms != 0 ? " (it was interrupted)" : "",
+			    record->setup_json && retry ? retry : "a run with --setup");
 
 	if (line)
 		cm_local_note(l, line);

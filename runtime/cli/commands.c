@@ -56,6 +56,20 @@ const struct cm_command cm_commands[] = {
 			   "      --plan                 the plan of the last start, as text\n",
 	},
 	{
+		.name = "setup",
+		.aliases = "",
+		.run = cm_cmd_setup,
+		.usage = "[--retry | --mark-done | --log] [--json] ID",
+		.summary = "show how a session's setup went, or run it again",
+		.details =
+			"      --retry                run its setup commands again, in the session\n"
+			"      --mark-done            take the session for set up, and run nothing\n"
+			"      --log                  what setup printed: how it began and how it ended\n"
+			"      --root DIR             session root\n"
+			"      --json                 a JSON object; with --retry how it went, at the end\n"
+			"  -q, --quiet                show what --retry prints only if it fails\n",
+	},
+	{
 		.name = "stop",
 		.aliases = "",
 		.run = cm_cmd_stop,

@@ -325,6 +325,8 @@ static int run_command(struct run *run, struct cm_error *err)
 	/* a session whose first start failed goes again, by whoever has its lock */
 	if (r == CM_OK)
 		cm_local_unlock(&run->local);
+	if (r == CM_OK && spec->argv.n == 0)
+		return CM_OK;
 	if (r == CM_OK)
 		r = cm_relay_open(&run->relay, wants_tty(spec), true, err);
 	if (r < 0)
@@ -475,13 +477,13 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	r = prepare(&run, &err);
 	if (r == CM_OK)
 		r = run_command(&run, &err);
-	if (r == CM_OK) {
+	if (r == CM_OK && spec->argv.n > 0) {
 		run.result.has_end = true;
 		run.result.end = run.relay.end;
 		run.result.is_over_output = run.relay.is_over_output;
 		run.result.output_bytes = run.relay.output_seen;
 		run.result.exit_code = exit_of(&run, &run.relay.end);
-	} else {
+	} else if (r < 0) {
 		run.result.error = err;
 		run.result.exit_code = exit_of_failure(&run, &err);
 	}

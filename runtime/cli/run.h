@@ -14,8 +14,9 @@
 void cm_cli_run_begin(void);
 
 /*
- * Runs spec->argv (never empty) and returns the exit status: the command's own, 124 on timeout,
- * cli->failure_exit when Casemate failed. Prints its own errors.
+ * Runs spec->argv and returns the exit status: the command's own, 124 on timeout, cli->failure_exit
+ * when Casemate failed. Prints its own errors. Without a command, which only a named session may be:
+ * starts the session and sets it up; then the status is 0.
  *
  * The repository's .casemate.json is already applied where the tree is known beforehand: a
  * temporary session, and --workspace. For a checkout or a session that exists it is applied by

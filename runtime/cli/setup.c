@@ -79,7 +79,10 @@ static void hint_again(const struct cm_setup *setup, struct cm_error *err)
 	if (setup->local->is_temporary)
 		cm_error_hint(err, "nothing of it is left: the next run begins again");
 	else
-		cm_error_hint(err, "the same command line again runs its setup again");
+		cm_error_hint(err,
+			      "the same command line again, or 'casemate setup %s --retry', "
+			      "runs its setup again",
+			      id_of(setup));
 }
 
 static int interrupted(const struct cm_setup *setup, struct cm_error *err)
@@ -170,9 +173,9 @@ static int failed(struct cm_setup *setup, const char *command, const struct cm_r
 		cm_error_hint(err, "its output is above");
 	else
 		cm_error_hint(err,
-			      "repair it inside: casemate run --session %s -- COMMAND; setup is "
-			      "not run again by itself",
-			      id_of(setup));
+			      "repair it inside: casemate run --session %s -- COMMAND; then "
+			      "'casemate setup %s --retry' runs it again",
+			      id_of(setup), id_of(setup));
 	return CM_E_SETUP;
 }
 

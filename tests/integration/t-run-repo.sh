@@ -76,7 +76,7 @@ run run --session f --repo . --setup 'echo try >>count; exit 4' -- true
 expect_status 125 'in a named session'
 run run --session f -- cat count
 expect_out try 'leaves a usable session'
-like "$(err)" "*note: setup failed (exit 4); 'casemate rm --files f' starts over*" 'which says what it is'
+like "$(err)" "*note: setup failed (exit 4) and is not run again by itself: 'casemate setup f --retry' does it*" 'which says what it is'
 run run --session f --repo . --setup 'echo try >>count; exit 4' -- cat count
 is "$(out) $(grep -c '^note: ' "$work/err")" 'try 1' 'and is not run again blindly'
 for state in running stopped; do

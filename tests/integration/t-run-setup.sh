@@ -136,4 +136,113 @@ half ' "$who: once"
 done
 finish
 
+begin 'casemate setup'
+repository "$work/w"
+start_files
+try='echo said; echo try >>tries; test -e repaired || exit 4'
+run run --session s --repo . --setup "$try" --setup 'echo two >>tries' -- true
+expect_status 125 'after one that failed'
+like "$(err)" "*hint: repair it inside: casemate run --session s -- COMMAND; then 'casemate setup s --retry' runs it again" \
+	'which says how to go on'
+run setup s
+like "$(out)" "setup         failed
+exit          4
+ended         * ago)
+took          *
+digest        sha256:$(digest_of "$try"$'\n''echo two >>tries')
+command       $try
+command       echo two >>tries" 'shows how it went'
+run setup s --json
+python3 - "$work/out" "$try" <<'EOF'
+import json, sys
+o = json.load(open(sys.argv[1]))
+assert o['session'] == 's' and o['state'] == 'failed' and o['exit'] == 4, o
+assert o['commands'] == [sys.argv[2], 'echo two >>tries'] and o['began'] is None and o['ended'], o
+EOF
+ok 'in JSON, too'
+run setup s --log
+is "$rc $(out)" '0 said' '--log shows what it printed'
+run setup s --log --json
+like "$(out)" '*"log": "said\\n"*' '--log --json is an object'
+run setup s --retry
+is "$rc $(out)" '125 ' '--retry runs it again'
+run run --session s -- sh -c 'cat tries; touch repaired'
+expect_out 'try
+try' 'once'
+run stop s
+run setup s --retry --json
+is "$rc $(sed -n 's/^ *"state": "\(.*\)",$/\1/p' "$work/out")" '0 done' 'of a session that was repaired it ends well'
+grep -qx said "$work/err"
+ok 'with its output on standard error'
+run run --session s --setup "$try" --setup 'echo two >>tries' -- sort tries
+is "$(out) $(err)" 'try
+try
+try
+two ' 'and is not run by the next run'
+is "$(cat "$root/s/.mastra-sandbox/setup")" "sha256:$(digest_of "$try"$'\n''echo two >>tries')" 'the marker is there'
+run setup s --retry -q
+is "$rc $(out)$(err)" '0 ' 'also one that went well can be run again, quietly'
+run setup s --retry --log
+refused '--retry, --mark-done and --log contradict each other' '*' 'more than one of the options'
+run setup none
+refused "session 'none' not found" '*' 'a session that is not there'
+run setup
+refused "'setup' takes one session, not 0" '*' 'none'
+run rm --files s
+finish
+
+begin 'setup that is marked as done'
+repository "$work/w"
+start_files
+run run --session d --repo . --setup 'echo try >>tries; exit 4' -- true
+run setup d --mark-done
+is "$rc $(out)$(err)" '0 ' 'without a word'
+run setup d
+like "$(out)" 'setup         done
+exit          0
+*' 'is done'
+run run --session d --setup 'echo try >>tries; exit 4' -- cat tries
+is "$rc $(out) $(err)" '0 try ' 'and is not run'
+run rm --files d
+run run --session d -- true
+run setup d
+expect_out 'setup         not run' 'a session without any'
+run setup d --log
+refused "session 'd': no output of setup is kept" '*' 'has no output of it'
+run setup d --retry
+refused "session 'd' has no setup commands" '*' 'nor commands to run again'
+run setup d --mark-done
+run run --session d --setup 'touch ran' -- ls
+is "$(out)" '' 'where it is marked, later commands are not run'
+run rm --files d
+finish
+
+begin 'setup that was interrupted, or runs'
+repository "$work/w"
+start_files
+start run --session i --repo . --setup 'echo half >>tries; [ -e again ] || sleep 30' -- true
+until_true 10 grep -q half "$root/i/w/tries"
+cm setup i >"$work/now"
+is "$(head -n 1 "$work/now")" 'setup         running' 'one that runs is shown as such'
+kill -INT "$bg"
+wait_bg
+is "$rc" 130 'it is interrupted'
+run setup i
+like "$(out)" 'setup         interrupted
+began         * ago)
+digest*' 'which is shown'
+run run --session i -- touch again
+like "$rc $(err)" "0 note: session 'i' is not set up yet (it was interrupted): 'casemate setup i --retry' does it" 'a run without the commands says so'
+run setup i --retry
+is "$rc $(cm run --session i -- cat tries)" '0 half
+half' '--retry runs it'
+run rm --files i
+for n in 1 2 3 4 5 6 7 8 9 10; do
+	cm run --session many --repo . --setup 'echo run >>count; sleep 0.3' -- cat count >"$work/out$n" 2>&1 &
+done
+wait
+is "$(grep -hc '^run$' "$work"/out? "$work/out10" | sort | uniq -c | tr -s ' ')" ' 10 1' 'ten first runs at once run it once'
+run rm --files many
+finish
+
 done_testing

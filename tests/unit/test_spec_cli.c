@@ -27,6 +27,7 @@
 
 STAND_IN(ls)
 STAND_IN(inspect)
+STAND_IN(setup)
 STAND_IN(stop)
 STAND_IN(rm)
 STAND_IN(doctor)
