@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "isolation/checkout/fetch_error.h"
+#include "isolation/checkout/guard.h"
 #include "isolation/checkout/mirror.h"
 #include "isolation/checkout/refs.h"
 #include "runtime/base/fd.h"
@@ -39,9 +40,14 @@ static int on_transfer(const git_indexer_progress *stats, void *data)
 	struct fetch *f = data;
 
 	f->state.has_begun = true;
+	cm_guard_progress();
+	if (stats->total_objects > 0 && stats->received_objects == stats->total_objects)
+		cm_guard_phase(CM_GUARD_INDEXING);
+	else
+		cm_guard_phase(CM_GUARD_OBJECTS);
 	cm_report_transfer(f->rep, stats->received_objects, stats->total_objects,
 			   stats->received_bytes);
-	return 0;
+	return cm_guard_exceeded() == CM_GUARD_NONE ? 0 : GIT_EUSER;
 }
 
 /* The server's own words are not passed on; that it says something is a sign of life. */
@@ -50,9 +56,8 @@ static int on_text(const char *text, int len, void *data)
 	struct fetch *f = data;
 
 	(void)text;
-	(void)len;
 	cm_report_alive(f->rep);
-	return 0;
+	return cm_guard_talk(len > 0 ? (uint64_t)len : 0) < 0 ? GIT_EUSER : 0;
 }
 
 static bool is_this_host(const char *host)
@@ -113,6 +118,9 @@ static int failed(struct fetch *f, int r, struct cm_error *err)
 {
 	r = cm_fetch_error(&f->state, &f->url, r, err);
 	f->rep->reason = cm_fetch_reason_name(f->state.reason);
+	/* what libgit2 could not write is not told by the server's reasons */
+	if (!f->rep->reason && r == CM_E_LIMIT)
+		f->rep->reason = "disk-full";
 	return r;
 }
 
@@ -130,6 +138,7 @@ static int connect(struct fetch *f, struct cm_error *err)
 	set_callbacks(f, &opts.callbacks);
 	opts.proxy_opts.type = GIT_PROXY_NONE;
 	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
+	cm_guard_phase(CM_GUARD_REFS);
 	if (git_remote_create_anonymous(&f->remote, f->mirror.repo,
 					address ? address : f->url.text) < 0)
 		return cm_library_error(err, "cannot use the address");
@@ -197,7 +206,9 @@ static int download(struct fetch *f, struct cm_error *err)
 	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	opts.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
 	opts.prune = GIT_FETCH_NO_PRUNE;
+	cm_guard_phase(CM_GUARD_PREPARING);
 	r = git_remote_download(f->remote, &specs, &opts);
+	cm_guard_phase(CM_GUARD_LOCAL);
 	return r < 0 ? failed(f, r, err) : CM_OK;
 }
 
@@ -292,8 +303,8 @@ static int transfer(struct fetch *f, struct cm_error *err)
 /* What an earlier fetch left may be what is wrong: lost objects, names that stand in the way. */
 static bool is_worth_renewing(const struct fetch *f, int r)
 {
-	return r < 0 && !f->mirror.is_new && r != CM_E_LIMIT && r != CM_E_NOMEM &&
-	       !cm_fetch_is_remote(f->state.reason);
+	return r < 0 && cm_guard_exceeded() == CM_GUARD_NONE && !f->mirror.is_new &&
+	       r != CM_E_LIMIT && r != CM_E_NOMEM && !cm_fetch_is_remote(f->state.reason);
 }
 
 static int run(struct fetch *f, struct cm_error *err)

@@ -12,6 +12,7 @@
 #include "isolation/checkout/ssh_error.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 #define SSH_PORT 22
 
@@ -32,6 +33,7 @@ static const struct {
 	{ "failed to resolve address", CM_FETCH_NAME },
 	{ "failed to connect", CM_FETCH_CONNECT },
 	{ "unexpected EOF", CM_FETCH_BROKEN_OFF },
+	{ "stream ended at an unexpected time", CM_FETCH_BROKEN_OFF },
 	{ "early EOF", CM_FETCH_BROKEN_OFF },
 	{ "unexpected disconnect", CM_FETCH_BROKEN_OFF },
 	{ "Connection reset", CM_FETCH_BROKEN_OFF },
@@ -102,6 +104,10 @@ static const struct cm_fetch_words words[] = {
 	[CM_FETCH_BROKEN_OFF] = { CM_E_REMOTE, true, "the connection to @ broke off", "try again",
 				  NULL },
 	[CM_FETCH_SERVER] = { CM_E_REMOTE, true, "@ failed", "try again later", NULL },
+	[CM_FETCH_REFUSED] = { CM_E_REMOTE, true, "@ refuses",
+			       "these are its words; check the address, and that the token may read "
+			       "it",
+			       NULL },
 	[CM_FETCH_PROTOCOL] = { CM_E_PROTOCOL, true, "@ does not answer as a git server does",
 				"check the address: it may be a web page's", NULL },
 	[CM_FETCH_BAD_PACK] = { CM_E_PROTOCOL, true, "what @ sent is damaged",
@@ -134,14 +140,27 @@ static enum cm_fetch_reason of_class(const git_error *e, bool is_local)
 	return CM_FETCH_UNKNOWN;
 }
 
+/* The server's own: only that it has no such repository is believed. */
+static enum cm_fetch_reason of_its_words(const char *text)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(texts); i++) {
+		if (texts[i].reason == CM_FETCH_NOT_FOUND && strstr(text, texts[i].text))
+			return CM_FETCH_NOT_FOUND;
+	}
+	return CM_FETCH_REFUSED;
+}
+
 static enum cm_fetch_reason classify(const git_error *e, int r)
 {
 	enum cm_fetch_reason reason;
 
 	if (r == GIT_ECERTIFICATE)
 		return CM_FETCH_CERTIFICATE;
+	/* of some malformed lines it says nothing at all */
 	if (!e)
-		return CM_FETCH_UNKNOWN;
+		return CM_FETCH_PROTOCOL;
+	if (cm_text_has_prefix(e->message, "remote error: "))
+		return of_its_words(e->message);
 	reason = of_class(e, true);
 	if (reason != CM_FETCH_UNKNOWN)
 		return reason;

@@ -22,6 +22,7 @@
 	X(NAME, "name-unknown")                                                                    \
 	X(CONNECT, "no-connection")                                                                \
 	X(BROKEN_OFF, "broken-off")                                                                \
+	X(REFUSED, "refused")                                                                      \
 	X(SERVER, "server-error")                                                                  \
 	X(PROTOCOL, "not-git")                                                                     \
 	X(HOST_KEY_CHANGED, "host-key-changed")                                                    \

@@ -87,6 +87,8 @@ static int classify_errno(int sys_errno)
 	switch (sys_errno) {
 	case ENOSPC:
 	case EDQUOT:
+	/* guard.c lets no file grow beyond what is free */
+	case EFBIG:
 		return CM_E_LIMIT;
 	case EACCES:
 	case EPERM:
@@ -105,11 +107,12 @@ static int classify_errno(int sys_errno)
  */
 static int classify(const git_error *e)
 {
-	static const int known[] = { ENOSPC, EDQUOT, EACCES, EPERM, EROFS };
+	static const int known[] = { ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, ENOMEM };
 
 	if (!e)
 		return CM_E_CHECKOUT;
-	if (e->klass == GIT_ERROR_NOMEMORY)
+	/* the second: of a delta that says how large what it makes is */
+	if (e->klass == GIT_ERROR_NOMEMORY || strstr(e->message, "overly large object"))
 		return CM_E_NOMEM;
 	if (e->klass != GIT_ERROR_OS)
 		return CM_E_CHECKOUT;

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #include "isolation/checkout/checkout.h"
 #include "isolation/checkout/fetch.h"
+#include "isolation/checkout/guard.h"
 #include "isolation/checkout/library.h"
 #include "isolation/checkout/process.h"
 #include "isolation/checkout/pulse.h"
@@ -316,6 +318,24 @@ static int run_status(const char *path, struct cm_error *err)
 	return r == CM_OK ? cm_report_status(count, err) : r;
 }
 
+/* Whatever libgit2 says then: what was exceeded is why it failed. */
+static int run_guarded(struct command *cmd, struct cm_report *rep, struct cm_error *err)
+{
+	CM_AUTO_FREE char *target = cm_strdup(cmd->fetch.url ? "" : cmd->checkout.target);
+	int r;
+
+	if (!target)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	r = cm_guard_start(cmd->fetch.url ? cmd->fetch.mirror : dirname(target), rep, err);
+	if (r < 0)
+		return r;
+	r = cmd->fetch.url ? run_fetch(cmd, rep, err) : cm_checkout(&cmd->checkout, rep, err);
+	cm_guard_stop();
+	if (r == CM_E_NOMEM)
+		cm_guard_exceed(CM_GUARD_MEMORY);
+	return r < 0 && cm_guard_exceeded() != CM_GUARD_NONE ? cm_guard_error(rep, err) : r;
+}
+
 static int run(struct command *cmd, struct cm_report *rep, struct cm_error *err)
 {
 	int r = cm_library_open(err);
@@ -329,12 +349,7 @@ static int run(struct command *cmd, struct cm_report *rep, struct cm_error *err)
 		cm_library_close();
 		return r;
 	}
-	if (cmd->status_path)
-		r = run_status(cmd->status_path, err);
-	else if (cmd->fetch.url)
-		r = run_fetch(cmd, rep, err);
-	else
-		r = cm_checkout(&cmd->checkout, rep, err);
+	r = cmd->status_path ? run_status(cmd->status_path, err) : run_guarded(cmd, rep, err);
 	cm_pulse_stop();
 	cm_library_close();
 	return r;

@@ -19,16 +19,22 @@ static const char line[] = "{\"type\":\"checkout.alive\"}\n";
 static int pulse_fd = -1;
 
 /* poll(2) and write(2) alone; a whole line or none, as the reader is not waited for */
-static void on_timer(int sig)
+void cm_pulse_beat(void)
 {
 	struct pollfd p = { .fd = pulse_fd, .events = POLLOUT };
-	int saved = errno;
 
-	(void)sig;
-	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) != 0 &&
+	if (pulse_fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) != 0 &&
 	    write(pulse_fd, line, sizeof(line) - 1) < 0) {
 		/* the reader is gone, and with it whoever wanted to know */
 	}
+}
+
+static void on_timer(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	cm_pulse_beat();
 	errno = saved;
 }
 

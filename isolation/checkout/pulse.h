@@ -10,6 +10,8 @@
  * tenth of a second of processor time. One that waits says nothing. Once a process; -1: not wanted.
  */
 int cm_pulse_start(int fd, struct cm_error *err);
+/* One such line now; in any thread. */
+void cm_pulse_beat(void);
 /* Before the last word, where that goes to the same descriptor. */
 void cm_pulse_stop(void);
 

@@ -38,5 +38,11 @@ if(TARGET casemate)
 			$<TARGET_FILE:keeper_client>)
 		set_tests_properties(integration.run.keeper.${who} PROPERTIES LABELS integration
 			TIMEOUT 180)
+		# bad_git_server is servers.cmake's
+		add_test(NAME integration.run.bad-server.${who} COMMAND bash
+			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-bad-server.sh" $<TARGET_FILE_DIR:casemate>
+			${who} $<TARGET_FILE:bad_git_server>)
+		set_tests_properties(integration.run.bad-server.${who} PROPERTIES LABELS
+			integration TIMEOUT 600)
 	endforeach()
 endif()
