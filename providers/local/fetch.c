@@ -18,8 +18,10 @@
 /* before the second try and the third */
 static const int retry_ms[] = { 1000, 4000 };
 
+/* A pack that is damaged: perhaps on its way, perhaps by what the mirror already had. */
+#define BAD_PACK "bad-pack"
 /* What may go well a moment later: the helper's reasons for a fetch that failed. */
-static const char *const transient[] = { "broken-off", "server-error" };
+static const char *const transient[] = { "broken-off", "server-error", BAD_PACK };
 
 /* Nothing of the user's; the host's network, since no other is to be had. */
 static int make_spec(const struct cm_local *l, struct cm_spec *spec)
@@ -202,6 +204,7 @@ static int fetch(struct cm_local *l, const struct cm_store_mirror *mirror, bool 
 		tell_retry(l, &why, retry_ms[i]);
 		if (!wait_ms(l, retry_ms[i]))
 			return given_up(l, err);
+		is_fresh = is_fresh || strcmp(result.reason, BAD_PACK) == 0;
 	}
 	if (r == CM_E_CANCELLED)
 		return given_up(l, err);

@@ -134,6 +134,62 @@ check_bad() { # MODE SCHEME URL REASON SECONDS
 		"ok $head" "$1, $2: the mirror can be used"
 }
 
+# --- casemate: every mode at once ----------------------------------------------------------------
+
+# run_bad MODE SCHEME URL: in the background; a session of its own each
+run_bad() {
+	(
+		limit=150
+		measured "${as[@]}" timeout -k 1 150 "$casemate" run --repo "$3" -- \
+			touch "$work/w/ran" >"$work/runs/$1-$2.out" 2>"$work/runs/$1-$2.err"
+	) &
+	background_pids+=($!)
+}
+
+# What broke off, or was damaged on the way, may go well a moment later; the rest is wrong again.
+tries_of() { # REASON
+	case $1 in
+	broken-off | bad-pack | server-error) echo 3 ;;
+	*) echo 1 ;;
+	esac
+}
+
+check_run() { # MODE SCHEME URL REASON SECONDS
+	local of=$work/runs/$1-$2 status ms kb tries again
+	read -r status ms kb < <(tail -n 1 "$of.err")
+	is "$status" 125 "$1, $2: the status"
+	like "$(cat "$of.err")" "*casemate: cannot fetch '$3'*
+hint: *" "$1, $2: says what failed, and a hint"
+	[ "$ms" -lt $(($5 * 1000 + 20000)) ] && [ ! -s "$of.out" ]
+	ok "$1, $2: in $5 s and the time of its retries ($ms ms)"
+	! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]' "$of.err"
+	ok "$1, $2: nothing that a terminal obeys"
+	tries=$(tries_of "$4")
+	again=$(sed -n 's/.*; trying again in \([0-9]*\) s$/\1/p' "$of.err" | tr '\n' ' ')
+	case $tries in
+	1) is "$again" '' "$1, $2: is not tried again" ;;
+	3) is "$again" '1 4 ' "$1, $2: is tried again twice, which is said" ;;
+	esac
+	[ "$2" != http ] || is "$(bad_asked | grep -c '^GET ')" "$tries" "$1: so often it was asked"
+}
+
+begin_remote 'a server that misbehaves'
+each_mode run_bad
+wait "${background_pids[@]}"
+each_mode check_run
+[ ! -e "$work/w/ran" ]
+ok 'no command ran'
+is "$(find "$root" -mindepth 1 2>/dev/null)" '' 'no checkout is left, whole or in part'
+is "$(find "$mirrors" -name '*.new' -o -path '*/pack/*' -type f)" '' 'nor a part of a pack'
+begin_server good
+run run --repo "$url_http" -- git rev-parse HEAD
+expect_out "$head" 'control: of one that does not'
+stop_servers
+addresses=()
+background_pids=()
+rm -rf "${work:?}/runs"
+finish
+
 begin_remote 'the helper'
 each_mode fetch_bad
 wait "${background_pids[@]}"
