@@ -135,6 +135,7 @@ static int connect(struct fetch *f, struct cm_error *err)
 		r = cm_ssh_address(&f->ssh, &f->url, &address, err);
 	if (r < 0)
 		return r;
+	f->state.has_credential = f->opts->credential->secret != NULL;
 	set_callbacks(f, &opts.callbacks);
 	opts.proxy_opts.type = GIT_PROXY_NONE;
 	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;

@@ -227,6 +227,10 @@ int cm_fetch_error(struct cm_fetch_state *state, const struct cm_giturl *url, in
 		state->reason = cm_ssh_reason(e, r, state);
 	if (state->reason == CM_FETCH_UNKNOWN)
 		state->reason = classify(e, r);
+	/* asked for with the second request libgit2 asks nobody */
+	if (state->reason == CM_FETCH_AUTH_REFUSED && !state->has_credential &&
+	    (url->kind == CM_GITURL_HTTP || url->kind == CM_GITURL_HTTPS))
+		state->reason = CM_FETCH_AUTH_REQUIRED;
 	if (state->reason == CM_FETCH_UNKNOWN || state->reason == CM_FETCH_MIRROR || !url->host)
 		return cm_library_error(err, "cannot fetch");
 	git_error_clear();

@@ -47,6 +47,8 @@ enum cm_fetch_reason {
 struct cm_fetch_state {
 	/* as far as a callback of ours knows it already */
 	enum cm_fetch_reason reason;
+	/* there is one */
+	bool has_credential;
 	bool has_sent_credential;
 	/* objects came */
 	bool has_begun;

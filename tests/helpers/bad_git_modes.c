@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -193,6 +194,27 @@ static void stall_in_pack(struct peer *peer)
 	stall(peer);
 }
 
+/* What was sent may be lost with it. */
+static void reset(struct peer *peer)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	(void)setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	bad_end(peer);
+}
+
+static void reset_in_refs(struct peer *peer)
+{
+	first_ref(peer);
+	reset(peer);
+}
+
+static void reset_in_pack(struct peer *peer)
+{
+	half_a_pack(peer);
+	reset(peer);
+}
+
 static void bad_checksum(struct peer *peer)
 {
 	bad_cargo.pack[bad_cargo.pack_len - 1] ^= 1;
@@ -340,6 +362,23 @@ static void lying_length(struct peer *peer)
 	stall(peer);
 }
 
+/* Who has seen the refs is asked who he is. */
+static void denied_pack(struct peer *peer)
+{
+	static bool has_refs;
+
+	if (has_refs) {
+		send_text(peer, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
+				"WWW-Authenticate: Basic realm=\"x\"\r\n\r\n");
+		return;
+	}
+	has_refs = true;
+	bad_http_head(peer, "application/x-git-upload-pack-advertisement");
+	bad_text(peer, "001e# service=git-upload-pack\n0000");
+	good_refs(peer);
+	bad_http_end(peer);
+}
+
 static void failing(struct peer *peer)
 {
 	send_text(peer, "HTTP/1.1 503 " ESCAPES "\r\nContent-Length: 0\r\n\r\n");
@@ -355,6 +394,14 @@ const struct mode bad_modes[] = {
 	  .pack = stall_in_pack,
 	  .wants_pack = true,
 	  .what = "says no more from the middle of the pack on" },
+	{ .name = "reset", .answer = reset, .what = "resets the connection" },
+	{ .name = "reset-refs",
+	  .refs = reset_in_refs,
+	  .what = "resets it in the middle of the refs" },
+	{ .name = "reset-pack",
+	  .pack = reset_in_pack,
+	  .wants_pack = true,
+	  .what = "resets it in the middle of the pack" },
 	{ .name = "checksum",
 	  .pack = bad_checksum,
 	  .wants_pack = true,
@@ -404,6 +451,9 @@ const struct mode bad_modes[] = {
 	{ .name = "length",
 	  .answer = lying_length,
 	  .what = "http: a length of 2^63 - 1, and nothing" },
+	{ .name = "denied-pack",
+	  .answer = denied_pack,
+	  .what = "http: status 401 where the pack is asked for" },
 	{ .name = "status", .answer = failing, .what = "http: status 503, with terminal escapes" },
 };
 const size_t bad_n_modes = ARRAY_SIZE(bad_modes);

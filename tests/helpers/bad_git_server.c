@@ -3,12 +3,13 @@
  * A git server that misbehaves in one way and is otherwise right, so that a client gets as far as
  * the misbehaviour.
  *
- *	bad_git_server MODE [--head ID --pack FILE] [--ref NAME]
+ *	bad_git_server MODE [--head ID --pack FILE] [--ref NAME] [--good-after N]
  *
  * It listens on a port of the kernel's choice on 127.0.0.1, prints "port N", and then serves until it
  * is killed. What a client says first tells whether it is one of git:// or of http://; both get
  * protocol version 0, at any path. --head is the commit that --ref (refs/heads/main) and HEAD lead
- * to; --pack, with all that belongs to it, is sent whatever is asked for.
+ * to; --pack, with all that belongs to it, is sent whatever is asked for. From the connection after the
+ * Nth on it does not misbehave any more.
  *
  * Of each connection two lines are printed: what was asked for, and how many bytes were sent when it
  * ended, by which one sees whether a client had enough.
@@ -17,6 +18,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -36,6 +38,7 @@
 #define BACKLOG 64
 
 static const struct mode *mode;
+static unsigned long good_after = ULONG_MAX;
 
 static _Noreturn void fail(const char *what)
 {
@@ -190,7 +193,8 @@ static int listen_somewhere(void)
 
 static _Noreturn void usage(void)
 {
-	(void)fprintf(stderr, "usage: bad_git_server MODE [--head ID --pack FILE] [--ref NAME]\n");
+	(void)fprintf(stderr, "usage: bad_git_server MODE [--head ID --pack FILE] [--ref NAME] "
+			      "[--good-after N]\n");
 	for (size_t i = 0; i < bad_n_modes; i++)
 		(void)fprintf(stderr, "  %-16s%s\n", bad_modes[i].name, bad_modes[i].what);
 	exit(2);
@@ -211,6 +215,8 @@ static void read_arguments(int argc, char **argv)
 			read_pack(argv[i + 1]);
 		else if (strcmp(argv[i], "--ref") == 0)
 			bad_cargo.ref = argv[i + 1];
+		else if (strcmp(argv[i], "--good-after") == 0)
+			good_after = strtoul(argv[i + 1], NULL, 10);
 		else
 			usage();
 	}
@@ -227,9 +233,12 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_IGN);
 	listening = listen_somewhere();
-	for (;;) {
+	for (unsigned long n = 0;; n++) {
 		int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
 
+		/* the first of all modes */
+		if (n >= good_after)
+			mode = &bad_modes[0];
 		if (fd >= 0 && fork() == 0)
 			serve(fd);
 		if (fd >= 0)

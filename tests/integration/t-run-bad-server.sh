@@ -40,7 +40,9 @@ declare -A addresses=()
 begin_server() {
 	[ -n "${addresses[$1]:-}" ] || {
 		case $1 in
-		bomb) bad_pack_hostile bomb 17179869184 && server_bad good "${bad_pack[@]}" ;;
+		bomb | inflate)
+			bad_pack_hostile "$1" 17179869184 && server_bad good "${bad_pack[@]}"
+			;;
 		*) server_bad "$1" "${plain_pack[@]}" ;;
 		esac || bail "no server: $1"
 		addresses[$1]="$bad_url $bad_git_url $bad_log"
@@ -64,6 +66,9 @@ print(status, int(1000 * (time.monotonic() - start)),
 modes() {
 	cat <<-EOF
 		stop|http git|broken-off|15
+		reset|http git|broken-off|15
+		reset-refs|http git|broken-off|15
+		reset-pack|http git|broken-off|15
 		error-band|http git|broken-off|15
 		checksum|http git|bad-pack|15
 		zlib|http git|bad-pack|15
@@ -79,6 +84,7 @@ modes() {
 		headers|http|not-git|15
 		header|http|not-git|15
 		status|http|not-git|15
+		denied-pack|http|auth-required|15
 		error|http git|refused|15
 		endless-refs|http git|too-much-talk|60
 		progress|http git|too-much-talk|60
@@ -190,6 +196,19 @@ background_pids=()
 rm -rf "${work:?}/runs"
 finish
 
+begin_remote 'a moment later'
+for mode in reset reset-pack stop checksum; do
+	server_bad $mode "${plain_pack[@]}" --good-after 1
+	run run --repo "$bad_url" -- git rev-parse HEAD
+	is "$rc $(out) $(grep -c 'trying again' "$work/err")" "0 $head 1" "$mode: the second try goes well"
+	server_bad $mode "${plain_pack[@]}" --good-after 3
+	run run --repo "$bad_url" -- true
+	expect_status 125 "$mode: there are three"
+	run run --repo "$bad_url" -- git rev-parse HEAD
+	is "$rc $(out)" "0 $head" "$mode: the same mirror is used then"
+done
+finish
+
 begin_remote 'the helper'
 each_mode fetch_bad
 wait "${background_pids[@]}"
@@ -197,6 +216,133 @@ each_mode check_bad
 stop_servers
 addresses=()
 rm -rf "${work:?}/runs"
+finish
+
+# --- stopped, and killed ---------------------------------------------------------------------------
+
+# A port that takes no more connections: what connects to it waits.
+begin_full_port() {
+	new_server_dir
+	: >"$server_dir/log"
+	serve "says_port $server_dir/log" "$server_dir/log" python3 -c 'import signal, socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen(0)
+waiting = []
+for i in range(4):
+    c = socket.socket()
+    c.setblocking(False)
+    c.connect_ex(s.getsockname())
+    waiting.append(c)
+print("port", s.getsockname()[1], flush=True)
+signal.pause()' || bail 'no port that is full'
+	url=http://127.0.0.1:$(sed -n 's/^port //p' "$server_dir/log")/x
+}
+
+# What the helper is doing when it is stopped: PHASE, and the url to get it there in $url.
+begin_phase() {
+	case $1 in
+	connect) begin_full_port ;;
+	negotiation) server_bad slow-refs "${plain_pack[@]}" --good-after 1 && url=$bad_git_url ;;
+	download) server_bad stall "${plain_pack[@]}" --good-after 1 && url=$bad_url ;;
+	indexing) begin_server inflate && url=$url_git ;;
+	checkout) url=$large_url ;;
+	esac
+}
+
+helper_pid() { pgrep -f "^/run/casemate/casemate-checkout --report-fd 1 --$1" | head -n 1; }
+has_partial() { compgen -G "$root/run-*/*.partial/.git" >/dev/null; }
+# A tenth of a second of processor time: it does not wait.
+is_busy() {
+	local pid
+	pid=$(helper_pid fetch) && [ "$(awk '{ print $14 + $15 }' "/proc/$pid/stat")" -ge 10 ]
+}
+
+# A socket and no answer: of all that it waits for this is the only thing that is one.
+helper_waits() {
+	local pid
+	pid=$(helper_pid fetch) && [ -n "$(find "/proc/$pid/fd" -lname 'socket:*')" ]
+}
+
+is_in_phase() { # PHASE
+	case $1 in
+	connect) helper_waits ;;
+	negotiation) [ -n "$(bad_asked)" ] && helper_pid fetch ;;
+	download) bad_asked | grep -q POST && helper_pid fetch ;;
+	indexing) is_busy ;;
+	checkout) has_partial ;;
+	esac
+}
+
+phases='connect negotiation download indexing checkout'
+
+start_in_phase() { # PHASE
+	begin_phase "$1"
+	start run --repo "$url" -- touch "$work/w/ran"
+	until_true 20 is_in_phase "$1"
+	ok "$1: is under way"
+}
+
+# Of the last run: that there is nothing but the mirror, and in it no part of a pack.
+nothing_of() { # PHASE
+	[ ! -e "$work/w/ran" ] && [ -z "$(find "$root" -mindepth 1 2>/dev/null)" ] && [ -z "$(our_processes)" ]
+	ok "$1: nothing but the mirror is left"
+}
+
+# Enough files that writing them takes a while.
+(cd "$repos" && repo_many_files large 6000)
+server_git "$repos" || skip_all TOOLS "no $missing"
+large_url=$git_url/large
+plain_url=$git_url/plain
+
+begin_remote 'stopped'
+for phase in $phases; do
+	start_in_phase "$phase"
+	kill -INT "$bg"
+	wait_bg
+	is "$rc $([ "$elapsed_ms" -lt 2000 ] && echo soon)" '130 soon' "$phase: SIGINT ends it ($elapsed_ms ms)"
+	like "$(err)" '*casemate: stopped while *' "$phase: which is said"
+	nothing_of "$phase"
+done
+finish
+
+is_all_gone() { [ -z "$(our_processes)" ]; }
+
+# The client's program is not to be found by the pattern of the others.
+kill_all() { # PATTERN
+	local pid
+	for pid in $(pgrep -f "$1"); do
+		kill -KILL "$pid"
+	done 2>/dev/null
+}
+
+begin_remote 'killed'
+for phase in $phases; do
+	for who in helper keeper client; do
+		start_in_phase "$phase"
+		case $who in
+		helper) kill_all '^/run/casemate/casemate-checkout' ;;
+		keeper) kill_all "^$top/bin/casemate-keeper" ;;
+		client) kill -KILL "$bg" ;;
+		esac
+		# bash tells of a child that was killed
+		{ wait_bg; } 2>/dev/null
+		[ "$who" = client ] || is "$rc" 125 "$phase: without its $who it says so"
+		until_true 5 is_all_gone
+		case $phase in
+		negotiation | download)
+			run run --repo "$url" -- git rev-parse HEAD
+			is "$rc $(out)" "0 $head" "$phase: after its $who the next run begins again"
+			;;
+		checkout)
+			run run --repo "$url" -- sh -c 'git status --short; ls d59 | wc -l'
+			is "$rc $(out)" '0 100' "$phase: after its $who the next run is whole"
+			;;
+		*) run run --no-workspace -- true ;;
+		esac
+		nothing_of "$phase"
+	done
+done
 finish
 
 done_testing

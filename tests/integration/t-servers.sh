@@ -286,6 +286,9 @@ for scheme in http git; do
 	bad_took $((pack_size / 2)) $((pack_size + 300)) 'half of it is'
 	bad stall $scheme 124 '*'
 	bad_took $((pack_size / 2)) $((pack_size + 300)) 'half of it is'
+	bad reset $scheme 128 '*[Rr]eset*'
+	bad reset-refs $scheme 128 '*'
+	bad reset-pack $scheme 128 '*'
 	bad checksum $scheme 128 '*[Ss][Hh][Aa]1*'
 	bad zlib $scheme 128 '*inflate*'
 	bad count $scheme 128 '*too large*'
@@ -315,6 +318,7 @@ bad header http 128 '*'
 bad_took 100000 10000000 'until the client has enough'
 bad length http 124 '*'
 bad status http 128 '*503*'
+bad denied-pack http 128 '*could not read Username*'
 stop_servers
 finish
 
