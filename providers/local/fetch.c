@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "providers/local/checkout_helper.h"
+#include "providers/local/ssh.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
@@ -109,20 +110,23 @@ static void add(char **argv, size_t *n, const char *option, const char *value)
 	argv[(*n)++] = (char *)(uintptr_t)value;
 }
 
-/* Two texts, each with its NUL byte, for a pipe; nothing where there is no credential. */
-static int write_credential(const struct cm_local *l, struct cm_buf *out, struct cm_error *err)
+/* For a pipe, as isolation/checkout/credential.h has it; nothing where there is no credential. */
+static int write_credential(const struct cm_local *l, const struct cm_local_ssh *ssh,
+			    struct cm_buf *out, struct cm_error *err)
 {
 	const char *user;
 	const char *secret;
 
-	if (!cm_config_git_credential(l->config, &l->spec, &user, &secret))
-		return CM_OK;
-	cm_buf_append(out, user, strlen(user) + 1);
-	cm_buf_append(out, secret, strlen(secret) + 1);
+	if (cm_config_git_credential(l->config, &l->spec, &user, &secret)) {
+		cm_buf_append(out, user, strlen(user) + 1);
+		cm_buf_append(out, secret, strlen(secret) + 1);
+	} else if (ssh->is_ssh) {
+		cm_buf_append(out, ssh->texts.data, ssh->texts.len);
+	}
 	if (cm_buf_status(out) == CM_OK)
 		return CM_OK;
 	cm_error_set(err, CM_E_LIMIT, 0, "the credential for the repository is too long");
-	cm_error_hint(err, "at most %d bytes", PIPE_BUF - 2);
+	cm_error_hint(err, "at most %d bytes", (int)CM_LOCAL_INPUT_MAX - 2);
 	return CM_E_LIMIT;
 }
 
@@ -133,23 +137,30 @@ static void forget(struct cm_buf *credential)
 	cm_buf_clear(credential);
 }
 
-static int run_helper(struct cm_local *l, bool is_fresh, struct cm_checkout_result *result,
-		      struct cm_error *err)
+static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool is_fresh,
+		      struct cm_checkout_result *result, struct cm_error *err)
 {
 	struct cm_buf credential;
-	char *argv[20] = { NULL };
+	char *argv[24] = { NULL };
 	char pr[CM_CHECKOUT_NUMBER_SIZE];
+	char port[CM_CHECKOUT_NUMBER_SIZE];
 	size_t n = 0;
 	int r;
 
-	cm_buf_init(&credential, PIPE_BUF);
-	r = write_credential(l, &credential, err);
+	cm_buf_init(&credential, CM_LOCAL_INPUT_MAX);
+	/* at once: growing leaves copies behind */
+	cm_buf_reserve(&credential, CM_LOCAL_INPUT_MAX);
+	r = write_credential(l, ssh, &credential, err);
 	add(argv, &n, "--fetch", l->spec.repo);
 	add(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
 	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
 	add(argv, &n, "--ca-file", ca_file(l));
 	add(argv, &n, "--ref", extra_ref(l));
 	add(argv, &n, "--pr", cm_checkout_number(l->spec.pr, pr));
+	add(argv, &n, "--home", ssh->is_ssh ? CM_SSH_HOME_INSIDE : NULL);
+	add(argv, &n, "--ssh-agent", ssh->agent ? CM_SSH_AGENT_INSIDE : NULL);
+	add(argv, &n, "--ssh-host", cm_local_ssh_host(ssh));
+	add(argv, &n, "--ssh-port", cm_checkout_number((int)cm_local_ssh_port(ssh), port));
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)
@@ -159,10 +170,12 @@ static int run_helper(struct cm_local *l, bool is_fresh, struct cm_checkout_resu
 }
 
 /* A jail each time: what the last one's server may have done to the helper ends with it. */
-static int in_jail(struct cm_local *l, const struct cm_store_mirror *mirror, bool is_fresh,
+static int in_jail(struct cm_local *l, struct cm_local_ssh *ssh,
+		   const struct cm_store_mirror *mirror, bool is_fresh,
 		   struct cm_checkout_result *result, struct cm_error *err)
 {
-	struct cm_local_plan extra = { .is_of_mirrors = true };
+	/* only an agent is spoken to by such a socket */
+	struct cm_local_plan extra = { .is_of_mirrors = true, .refuses_unix_sockets = !ssh->agent };
 	char helper[PATH_MAX];
 	struct cm_spec spec;
 	int r = make_spec(l, &spec);
@@ -172,9 +185,12 @@ static int in_jail(struct cm_local *l, const struct cm_store_mirror *mirror, boo
 	extra.mounts[extra.n_mounts++] =
 		(struct cm_local_mount){ mirror->dir, CM_FETCH_MIRROR_INSIDE, CM_OPF_WRITABLE };
 	if (r == CM_OK)
-		r = cm_local_task_open(l, &spec, NULL, &extra, err);
+		r = cm_local_ssh_show(l, ssh, &extra, err);
 	if (r == CM_OK)
-		r = run_helper(l, is_fresh, result, err);
+		r = cm_local_task_open(l, &spec, NULL, &extra, err);
+	cm_local_ssh_hide(l, ssh);
+	if (r == CM_OK)
+		r = run_helper(l, ssh, is_fresh, result, err);
 	cm_local_task_close(l);
 	cm_spec_clear(&spec);
 	return r;
@@ -188,8 +204,8 @@ static void tell_retry(struct cm_local *l, const struct cm_error *why, int ms)
 		cm_local_note(l, line);
 }
 
-static int fetch(struct cm_local *l, const struct cm_store_mirror *mirror, bool is_fresh,
-		 struct cm_error *err)
+static int fetch(struct cm_local *l, struct cm_local_ssh *ssh, const struct cm_store_mirror *mirror,
+		 bool is_fresh, struct cm_error *err)
 {
 	struct cm_error why = CM_ERROR_INIT;
 	struct cm_checkout_result result;
@@ -198,7 +214,7 @@ static int fetch(struct cm_local *l, const struct cm_store_mirror *mirror, bool 
 	for (size_t i = 0;; i++) {
 		why = (struct cm_error)CM_ERROR_INIT;
 		cm_checkout_result_init(&result);
-		r = in_jail(l, mirror, is_fresh, &result, &why);
+		r = in_jail(l, ssh, mirror, is_fresh, &result, &why);
 		if (r == CM_OK || i >= CM_ARRAY_SIZE(retry_ms) || !may_go_well(&result))
 			break;
 		tell_retry(l, &why, retry_ms[i]);
@@ -220,20 +236,38 @@ static int fetch(struct cm_local *l, const struct cm_store_mirror *mirror, bool 
  * Whose the mirror is: the address, and who asked. With another credential another may be allowed to
  * see, so nothing that was fetched with one is seen with the other.
  */
-static char *identity_of(const struct cm_local *l)
+static char *identity_of(const struct cm_local *l, const struct cm_local_ssh *ssh)
 {
 	const char *user = "";
 	const char *secret = "";
+	struct cm_buf out;
+	size_t begin;
 
-	(void)cm_config_git_credential(l->config, &l->spec, &user, &secret);
-	return cm_asprintf("%s\n%s\n%s", l->spec.repo, user, secret);
+	cm_buf_init(&out, 2 * CM_LOCAL_INPUT_MAX);
+	/* at once: growing leaves copies behind */
+	cm_buf_reserve(&out, 2 * CM_LOCAL_INPUT_MAX);
+	if (cm_config_git_credential(l->config, &l->spec, &user, &secret) || !ssh->is_ssh) {
+		cm_buf_printf(&out, "%s\n%s\n%s", l->spec.repo, user, secret);
+		return cm_buf_take(&out);
+	}
+	cm_buf_printf(&out, "%s\n%s\n%u\n%s\n", l->spec.repo,
+		      cm_local_ssh_host(ssh) ? cm_local_ssh_host(ssh) : "", cm_local_ssh_port(ssh),
+		      ssh->agent ? "agent" : "keys");
+	begin = out.len;
+	cm_buf_append(&out, ssh->texts.data, ssh->texts.len);
+	for (size_t i = begin; i < out.len; i++) {
+		if (out.data[i] == '\0')
+			out.data[i] = '\n';
+	}
+	return cm_buf_take(&out);
 }
 
-static int open_mirror(struct cm_local *l, struct cm_store_mirror *mirror, struct cm_error *err)
+static int open_mirror(struct cm_local *l, const struct cm_local_ssh *ssh,
+		       struct cm_store_mirror *mirror, struct cm_error *err)
 {
 	uint32_t owner = l->host.is_root ? cm_local_slot_base(CM_ID_SLOT_MIRRORS) + CM_ID_AGENT : 0;
 	int64_t deadline = cm_clock_mono_ms() + LOCK_WAIT_MS;
-	char *identity = identity_of(l);
+	char *identity = identity_of(l, ssh);
 	int r;
 
 	if (!identity)
@@ -262,10 +296,14 @@ int cm_local_fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mi
 		   struct cm_error *err)
 {
 	int64_t start_us = cm_clock_mono_us();
-	int r = mirror->dir ? CM_OK : open_mirror(l, mirror, err);
+	struct cm_local_ssh ssh;
+	int r = cm_local_ssh_init(l, &ssh, err);
 
+	if (r == CM_OK && !mirror->dir)
+		r = open_mirror(l, &ssh, mirror, err);
 	if (r == CM_OK)
-		r = fetch(l, mirror, is_fresh, err);
+		r = fetch(l, &ssh, mirror, is_fresh, err);
+	cm_local_ssh_clear(&ssh);
 	if (r == CM_OK)
 		r = cm_store_mirror_used(mirror, err);
 	if (r == CM_OK)

@@ -189,6 +189,15 @@ static int collect(struct wait *w, struct cm_error *err)
 	return r;
 }
 
+/* Is there room for so much, before anybody reads? A user with many pipes is given small ones. */
+static bool has_room(int fd, size_t len)
+{
+	int size = fcntl(fd, F_GETPIPE_SZ);
+
+	return len <= PIPE_BUF || (size > 0 && (size_t)size >= len) ||
+	       fcntl(fd, F_SETPIPE_SZ, (int)len) >= (int)len;
+}
+
 /* All of it at once: a pipe takes as much without a reader. */
 static int fill_input(const struct cm_buf *in, int *ret_fd, struct cm_error *err)
 {
@@ -197,10 +206,13 @@ static int fill_input(const struct cm_buf *in, int *ret_fd, struct cm_error *err
 
 	if (!in || in->len == 0)
 		return CM_OK;
-	if (in->len > PIPE_BUF)
-		return cm_error_set(err, CM_E_LIMIT, 0, "the input of a program is too long");
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	if (in->len > CM_LOCAL_INPUT_MAX || !has_room(pair[1], in->len)) {
+		(void)close(pair[0]);
+		(void)close(pair[1]);
+		return cm_error_set(err, CM_E_LIMIT, 0, "the input of a program is too long");
+	}
 	r = cm_write_all(pair[1], in->data, in->len);
 	(void)close(pair[1]);
 	*ret_fd = pair[0];

@@ -17,10 +17,13 @@ int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const cha
 		       const struct cm_local_plan *extra, struct cm_error *err);
 void cm_local_task_close(struct cm_local *l);
 
+/* what a pipe has room for where nobody has lowered that */
+#define CM_LOCAL_INPUT_MAX (60UL * 1024)
+
 struct cm_local_program {
 	/* NULL-terminated */
 	char *const *argv;
-	/* what its standard input has, at most PIPE_BUF bytes; NULL: nothing */
+	/* what its standard input has, at most CM_LOCAL_INPUT_MAX bytes; NULL: nothing */
 	const struct cm_buf *in;
 	/* CM_EXECF_* */
 	uint32_t flags;

@@ -14,7 +14,10 @@
 #define KEY_MAX 4096
 #define SSH_PORT 22
 
-/* The kinds that the reader knows. ssh-rsa is of a time before SHA-2: new servers sign so no more. */
+/*
+ * The kinds that the reader knows, the best first. ssh-rsa is of a time before SHA-2: new servers sign
+ * so no more.
+ */
 static const struct {
 	const char *name;
 	bool is_modern;
@@ -281,20 +284,68 @@ void cm_known_hosts_add(struct cm_known_hosts *k, const char *text, size_t len)
 	}
 }
 
+/* The lines of text that begin so. */
+static void copy_lines(struct cm_buf *out, const char *text, const char *beginning)
+{
+	while (*text != '\0') {
+		size_t len = strcspn(text, "\n") + 1;
+
+		if (cm_text_has_prefix(text, beginning))
+			cm_buf_append(out, text, len);
+		text += len;
+	}
+}
+
+/*
+ * libgit2 asks the server for a key of the kind that the first line has, and for no other: were it
+ * an old one, a new key below would be of no use.
+ */
+static int sort_lines(struct cm_known_hosts *k)
+{
+	struct cm_buf sorted;
+	int r = CM_OK;
+
+	cm_buf_init(&sorted, CM_KNOWN_HOSTS_MAX);
+	copy_lines(&sorted, k->lines.data, "#");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(kinds) && r == CM_OK; i++) {
+		CM_AUTO_FREE char *beginning = cm_asprintf("%s %s ", k->name, kinds[i].name);
+
+		if (beginning)
+			copy_lines(&sorted, k->lines.data, beginning);
+		else
+			r = CM_E_NOMEM;
+	}
+	/* so that there is a text */
+	cm_buf_puts(&sorted, "");
+	if (r == CM_OK)
+		r = cm_buf_status(&sorted);
+	cm_buf_clear(&k->lines);
+	k->lines = sorted;
+	return r;
+}
+
+static int failed(const struct cm_known_hosts *k, int code, struct cm_error *err)
+{
+	if (code == CM_E_NOMEM)
+		return cm_error_set(err, code, 0, "no memory for the known hosts");
+	cm_error_set(err, code, 0, "the known hosts have more than %lu bytes of keys for '%s'",
+		     CM_KNOWN_HOSTS_MAX, k->name);
+	cm_error_hint(err, "remove what is not needed: ssh-keygen -R '%s'", k->name);
+	return code;
+}
+
 int cm_known_hosts_finish(struct cm_known_hosts *k, struct cm_error *err)
 {
+	int r;
+
 	for (size_t i = 0; i < CM_ARRAY_SIZE(built_in) && !k->has_modern_key; i++) {
 		if (strcmp(built_in[i].host, k->name) == 0)
 			cm_buf_printf(&k->lines, "%s %s %s\n", k->name, built_in[i].kind,
 				      built_in[i].key);
 	}
-	/* so that there is a text */
 	cm_buf_puts(&k->lines, "");
-	if (cm_buf_status(&k->lines) == CM_OK)
-		return CM_OK;
-	cm_error_set(err, cm_buf_status(&k->lines), 0,
-		     "the known hosts have more than %lu bytes of keys for '%s'",
-		     CM_KNOWN_HOSTS_MAX, k->name);
-	cm_error_hint(err, "remove what is not needed: ssh-keygen -R '%s'", k->name);
-	return cm_buf_status(&k->lines);
+	r = cm_buf_status(&k->lines);
+	if (r == CM_OK)
+		r = sort_lines(k);
+	return r == CM_OK ? r : failed(k, r, err);
 }

@@ -30,7 +30,7 @@ void cm_known_hosts_add(struct cm_known_hosts *k, const char *text, size_t len);
 /*
  * After the files: the built-in keys, where the server has some and no file has a modern one. Then
  * the text is in k->lines: "NAME KIND KEY" for a key that it may have, "#revoked KEY" for one that
- * it must not.
+ * it must not; better kinds come first.
  */
 int cm_known_hosts_finish(struct cm_known_hosts *k, struct cm_error *err);
 

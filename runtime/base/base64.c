@@ -12,12 +12,10 @@ void cm_base64_encode(struct cm_buf *out, const void *data, size_t len, bool is_
 
 	for (size_t i = 0; i < len; i += 3) {
 		size_t n = len - i < 3 ? len - i : 3;
-		uint32_t group = (uint32_t)p[i] << 16;
+		uint32_t group = 0;
 
-		if (n > 1)
-			group |= (uint32_t)p[i + 1] << 8;
-		if (n > 2)
-			group |= p[i + 2];
+		for (size_t k = 0; k < n; k++)
+			group |= (uint32_t)p[i + k] << (16 - 8 * k);
 		for (size_t k = 0; k <= n; k++)
 			cm_buf_putc(out, digits[group >> (18 - 6 * k) & 63]);
 		for (size_t k = n; k < 3 && is_padded; k++)

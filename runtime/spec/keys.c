@@ -179,8 +179,7 @@ bool cm_key_is_asked(enum cm_key key, const struct cm_spec *spec)
 bool cm_key_is_switch(const struct cm_key_info *info)
 {
 	return info->kind == CM_KIND_BOOL || info->kind == CM_KIND_TRI ||
-	       info->kind == CM_KIND_SWITCH ||
-	       info->kind == CM_KIND_HELP;
+	       info->kind == CM_KIND_SWITCH || info->kind == CM_KIND_HELP;
 }
 
 bool cm_key_is_limit(const struct cm_key_info *info)

@@ -41,6 +41,8 @@ static void assert_known(const char *host, unsigned int port, const char *text,
 }
 
 #define OURS "git.example.org ssh-ed25519 " ED "\n"
+#define OURS_OTHER "git.example.org ssh-ed25519 " ED_OTHER "\n"
+#define OURS_EC "git.example.org ecdsa-sha2-nistp256 " EC "\n"
 #define OURS_2222 "[git.example.org]:2222 ssh-ed25519 " ED "\n"
 
 static void test_names(void **state)
@@ -103,7 +105,10 @@ static void test_lines(void **state)
 		{ "git.example.org", "" },
 		{ "git.example.org " ED, "" },
 		{ "git.example.org ssh-rsa " RSA "\ngit.example.org ecdsa-sha2-nistp256 " EC "\n",
-		  "git.example.org ssh-rsa " RSA "\ngit.example.org ecdsa-sha2-nistp256 " EC "\n" },
+		  OURS_EC "git.example.org ssh-rsa " RSA "\n" },
+		/* the best kind is first, and each keeps its order */
+		{ "git.example.org ssh-rsa " RSA "\n" OURS_EC OURS OURS_OTHER,
+		  OURS OURS_OTHER OURS_EC "git.example.org ssh-rsa " RSA "\n" },
 		/* what the reader would give the file up for, or not understand */
 		{ "git.example.org ssh-dss " DSS "\n" OURS, OURS },
 		{ "git.example.org sk-ssh-ed25519@openssh.com " ED "\n" OURS, OURS },
@@ -118,7 +123,7 @@ static void test_lines(void **state)
 		{ "@something git.example.org ssh-ed25519 " ED "\n", "" },
 		{ "@revoked * ssh-ed25519 " ED_OTHER "\n" OURS, "#revoked " ED_OTHER "\n" OURS },
 		{ "@revoked other.org ssh-ed25519 " ED_OTHER "\n" OURS, OURS },
-		{ OURS "@revoked git.example.org ssh-ed25519 " ED "\n", OURS "#revoked " ED "\n" },
+		{ OURS "@revoked git.example.org ssh-ed25519 " ED "\n", "#revoked " ED "\n" OURS },
 		{ "@revoked", "" },
 	};
 
