@@ -207,6 +207,9 @@ static int download(struct fetch *f, struct cm_error *err)
 	opts.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	opts.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
 	opts.prune = GIT_FETCH_NO_PRUNE;
+#if CM_LIBRARY_HAS_DEPTH
+	opts.depth = (int)f->opts->depth;
+#endif
 	cm_guard_phase(CM_GUARD_PREPARING);
 	r = git_remote_download(f->remote, &specs, &opts);
 	cm_guard_phase(CM_GUARD_LOCAL);
@@ -330,11 +333,24 @@ static int run(struct fetch *f, struct cm_error *err)
 	return r;
 }
 
+/* More than was asked for would be the one thing that --depth is there to avoid. */
+static int check_depth(const struct cm_fetch_options *opts, struct cm_error *err)
+{
+	if (opts->depth == 0 || CM_LIBRARY_HAS_DEPTH)
+		return CM_OK;
+	cm_error_set(err, CM_E_UNSUPPORTED, 0,
+		     "libgit2 " LIBGIT2_VERSION " cannot fetch a part of the history");
+	cm_error_hint(err, "leave --depth out, or build with libgit2 1.7 or newer");
+	return CM_E_UNSUPPORTED;
+}
+
 int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct cm_error *err)
 {
 	struct fetch f = { .opts = opts, .rep = rep, .mirror = CM_MIRROR_INIT };
-	int r = cm_giturl_parse(opts->url, &f.url, err);
+	int r = check_depth(opts, err);
 
+	if (r == CM_OK)
+		r = cm_giturl_parse(opts->url, &f.url, err);
 	if (r < 0)
 		return r;
 	if (opts->ca_file &&

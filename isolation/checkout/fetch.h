@@ -17,6 +17,8 @@ struct cm_fetch_options {
 	const char *ref;
 	/* the head of this pull or merge request, too; 0: of none */
 	unsigned int pr;
+	/* commits of each branch's and tag's history; 0: all of them */
+	unsigned int depth;
 	/* certificates that are believed, PEM; NULL: the system's */
 	const char *ca_file;
 	/* what an earlier fetch left is not to be gone on with */

@@ -4,8 +4,18 @@
 #define CM_ISOLATION_CHECKOUT_LIBRARY_H
 
 #include <git2.h>
+/* where 1.8 and later have git_error_clear */
+#if __has_include(<git2/sys/errors.h>)
+#include <git2/sys/errors.h>
+#endif
 
 #include "casemate/error.h"
+
+#define CM_LIBRARY_AT_LEAST(major, minor)                                                          \
+	(LIBGIT2_VER_MAJOR > (major) ||                                                            \
+	 (LIBGIT2_VER_MAJOR == (major) && LIBGIT2_VER_MINOR >= (minor)))
+/* git_fetch_options.depth */
+#define CM_LIBRARY_HAS_DEPTH CM_LIBRARY_AT_LEAST(1, 7)
 
 #define CM_OID_HEX_SIZE (GIT_OID_HEXSZ + 1)
 

@@ -60,7 +60,7 @@ static const char usage[] =
 	"                         [--ref REF | --pr N] [--branch NAME [--from BASE]]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --fetch URL --mirror DIR [--ref REF | --pr N] [--fresh]\n"
-	"                         [--ca-file FILE] [--credential-fd N] [--home DIR]\n"
+	"                         [--depth N] [--ca-file FILE] [--credential-fd N] [--home DIR]\n"
 	"                         [--ssh-agent SOCKET] [--ssh-host HOST] [--ssh-port N]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --status PATH [--progress-fd N]\n"
@@ -79,6 +79,7 @@ static const char usage[] =
 	"  --from BASE       where it begins when it is new: as --ref\n"
 	"  --fetch URL       remote repository: https, http, ssh, git or file\n"
 	"  --mirror DIR      directory of its mirror, which exists\n"
+	"  --depth N         fetch no more than N commits of each history (libgit2 1.7 or newer)\n"
 	"  --fresh           use nothing of what an earlier fetch left there\n"
 	"  --ca-file FILE    certificates to believe (PEM)\n"
 	"  --home DIR        where .ssh/known_hosts is, with the keys of this server alone\n"
@@ -112,6 +113,7 @@ static int parse_fd(const char *text, const char *option, uint64_t min, int *ret
 static int parse_number_option(struct command *cmd, int option, struct cm_error *err)
 {
 	uint64_t pr;
+	uint64_t depth;
 	uint64_t port;
 	int r;
 
@@ -123,6 +125,10 @@ static int parse_number_option(struct command *cmd, int option, struct cm_error 
 	case 'P':
 		r = cm_parse_u64(optarg, "--pr", 1, UINT_MAX, &pr, err);
 		cmd->checkout.pr = r == CM_OK ? (unsigned int)pr : 0;
+		return r;
+	case 'D':
+		r = cm_parse_u64(optarg, "--depth", 1, INT_MAX, &depth, err);
+		cmd->fetch.depth = r == CM_OK ? (unsigned int)depth : 0;
 		return r;
 	case 'p':
 		return parse_fd(optarg, "--progress-fd", 1, &cmd->progress_fd, err);
@@ -224,7 +230,8 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 	};
 	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout));
 	size_t n_fetch = count_given(of_fetch, CM_ARRAY_SIZE(of_fetch)) + cmd->fetch.is_fresh +
-			 (cmd->credential_fd >= 0) + (cmd->fetch.ssh.port > 0);
+			 (cmd->credential_fd >= 0) + (cmd->fetch.ssh.port > 0) +
+			 (cmd->fetch.depth > 0);
 	int r;
 
 	if (cmd->wants_help)
@@ -257,6 +264,7 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 		{ "from", required_argument, NULL, 'B' },
 		{ "fetch", required_argument, NULL, 'f' },
 		{ "mirror", required_argument, NULL, 'm' },
+		{ "depth", required_argument, NULL, 'D' },
 		{ "fresh", no_argument, NULL, 'F' },
 		{ "ca-file", required_argument, NULL, 'C' },
 		{ "home", required_argument, NULL, 'H' },

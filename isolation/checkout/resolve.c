@@ -248,6 +248,24 @@ static int use_only_commit(git_repository *repo, const char *wanted, struct cm_r
 	return CM_E_INVALID;
 }
 
+/* As few digits as git shortens ids to; what is shorter may as well be a name that is misspelt. */
+#define HEX_USUAL 7
+
+static int fail_no_commit(git_repository *repo, const struct cm_refs *refs, const char *wanted,
+			  struct cm_error *err)
+{
+	if (strlen(wanted) < HEX_USUAL)
+		return fail_unknown(refs, wanted, err);
+	cm_error_set(err, CM_E_NOT_FOUND, 0, "commit '%s' is not in the source", wanted);
+	if (git_repository_is_shallow(repo) == 1)
+		cm_error_hint(err, "older commits are not there: leave --depth out, or complete a "
+				   "shallow source with 'git fetch --unshallow'");
+	else
+		cm_error_hint(err, "check its digits; a commit that no branch and no tag leads to "
+				   "is not fetched: push one that does");
+	return CM_E_NOT_FOUND;
+}
+
 static int use_id(git_repository *repo, const struct cm_refs *refs, const char *wanted,
 		  struct cm_resolved *res, struct cm_error *err)
 {
@@ -263,7 +281,7 @@ static int use_id(git_repository *repo, const struct cm_refs *refs, const char *
 	if (r == GIT_EAMBIGUOUS)
 		return use_only_commit(repo, wanted, res, err);
 	if (r == GIT_ENOTFOUND)
-		return fail_unknown(refs, wanted, err);
+		return fail_no_commit(repo, refs, wanted, err);
 	if (r < 0)
 		return cm_library_error(err, "cannot look up '%s'", wanted);
 	if (git_object_peel(&commit, found, GIT_OBJECT_COMMIT) < 0) {

@@ -89,6 +89,14 @@ static bool names_an_extension(const char *message)
 	return strstr(message, "unsupported extension") || strstr(message, "repository version");
 }
 
+/* Later versions of the library read the list already when they open the repository. */
+static int bad_shallow(const char *gitdir, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_CHECKOUT, 0, "'%s/shallow' is not a list of commits", gitdir);
+	cm_error_hint(err, "check the source with 'git fsck'");
+	return CM_E_CHECKOUT;
+}
+
 /* gitdir is the directory itself or a ".git" file that names it. */
 static int open_gitdir(const char *path, const char *gitdir, git_repository **ret,
 		       struct cm_error *err)
@@ -104,6 +112,8 @@ static int open_gitdir(const char *path, const char *gitdir, git_repository **re
 	e = git_error_last();
 	if (e && names_an_extension(e->message))
 		return unsupported_format(path, e->message, err);
+	if (e && strstr(e->message, "graft OID"))
+		return bad_shallow(gitdir, err);
 	if (lstat(gitdir, &st) == 0 && S_ISREG(st.st_mode))
 		return dangling_link(path, err);
 	if (head && access(head, R_OK) < 0 && errno == EACCES)

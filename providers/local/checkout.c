@@ -228,6 +228,10 @@ static int from_here(struct cm_local *l, struct cm_error *err)
 	struct source source = { NULL };
 	int r = cm_source_facts_read(l->spec.repo, &facts, err);
 
+	/* a file may say so of whatever is checked out */
+	if (l->spec.depth > 0 && cm_key_is_asked(CM_KEY_DEPTH, &l->spec))
+		cm_local_note(l, "--depth is for what has to be fetched: of a repository on this "
+				 "host all of the history is copied");
 	source.path = facts.path;
 	source.git_dir = facts.git_dir;
 	cm_checkout_result_init(&result);

@@ -144,6 +144,7 @@ static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool i
 	char *argv[24] = { NULL };
 	char pr[CM_CHECKOUT_NUMBER_SIZE];
 	char port[CM_CHECKOUT_NUMBER_SIZE];
+	char depth[CM_CHECKOUT_NUMBER_SIZE];
 	size_t n = 0;
 	int r;
 
@@ -161,6 +162,7 @@ static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool i
 	add(argv, &n, "--ssh-agent", ssh->agent ? CM_SSH_AGENT_INSIDE : NULL);
 	add(argv, &n, "--ssh-host", cm_local_ssh_host(ssh));
 	add(argv, &n, "--ssh-port", cm_checkout_number((int)cm_local_ssh_port(ssh), port));
+	add(argv, &n, "--depth", cm_checkout_number(l->spec.depth, depth));
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)
@@ -234,7 +236,8 @@ static int fetch(struct cm_local *l, struct cm_local_ssh *ssh, const struct cm_s
 
 /*
  * Whose the mirror is: the address, and who asked. With another credential another may be allowed to
- * see, so nothing that was fetched with one is seen with the other.
+ * see, so nothing that was fetched with one is seen with the other. Where commits are missing on
+ * purpose they would be missed by who wants them, so each depth has its own.
  */
 static char *identity_of(const struct cm_local *l, const struct cm_local_ssh *ssh)
 {
@@ -247,10 +250,10 @@ static char *identity_of(const struct cm_local *l, const struct cm_local_ssh *ss
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&out, 2 * CM_LOCAL_INPUT_MAX);
 	if (cm_config_git_credential(l->config, &l->spec, &user, &secret) || !ssh->is_ssh) {
-		cm_buf_printf(&out, "%s\n%s\n%s", l->spec.repo, user, secret);
+		cm_buf_printf(&out, "%s\n%d\n%s\n%s", l->spec.repo, l->spec.depth, user, secret);
 		return cm_buf_take(&out);
 	}
-	cm_buf_printf(&out, "%s\n%s\n%u\n%s\n", l->spec.repo,
+	cm_buf_printf(&out, "%s\n%d\n%s\n%u\n%s\n", l->spec.repo, l->spec.depth,
 		      cm_local_ssh_host(ssh) ? cm_local_ssh_host(ssh) : "", cm_local_ssh_port(ssh),
 		      ssh->agent ? "agent" : "keys");
 	begin = out.len;

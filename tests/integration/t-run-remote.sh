@@ -41,6 +41,14 @@ begin_remote() { # NAME
 	start_files
 }
 
+# Is casemate-checkout built with a libgit2 that can fetch a part of a history?
+has_depth() {
+	local answer
+	answer=$("$top/bin/casemate-checkout" --fetch https://127.0.0.1:1/x --mirror "$work/none" \
+		--depth 1 2>&1)
+	[[ $answer != *'cannot fetch a part of the history'* ]]
+}
+
 # Where the token is that should be nowhere: files, environments and arguments.
 traces() { # TOKEN
 	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/w" "$mirrors")
@@ -201,6 +209,48 @@ run run --repo https://no-such-host.invalid/x -- true
 refused "*the name 'no-such-host.invalid' is not known" '*' 'a host'
 run run --repo "${https_url/https:/http:}/open/plain" -- true
 is "$rc" 125 'http where https is spoken'
+finish
+
+# Only later versions of libgit2 can, and what cannot says so before anybody is asked.
+begin_remote 'depth'
+deep=$repos/deep
+rm -rf "$deep" && git init -q -b main "$deep"
+for message in one two three; do git -C "$deep" commit -q --allow-empty -m $message; done
+git -C "$deep" branch side main~ && git -C "$deep" tag v1 main~
+run run --repo "$https_url/open/deep" -- git rev-list --count HEAD
+expect_out 3 'without it all of the history'
+forget_requests
+run run --repo "$https_url/open/deep" --depth 1 -- sh -c 'git log --format=%s; git status --short
+git rev-parse --is-shallow-repository origin/side; git fsck 2>&1'
+if has_depth; then
+	is "$rc $(out)" "0 three
+true
+$(git -C "$deep" rev-parse side)" 'one commit of each branch'
+	run run --repo "$https_url/open/deep" --depth 1 --ref v1 -- git log --format=%s
+	expect_out two 'and each tag'
+	run run --repo "$https_url/open/deep" --depth 1 --ref "$(git -C "$deep" rev-parse main~2)" -- true
+	refused "*commit '*' is not in the source" '*--depth*' 'an older one'
+	git -C "$deep" commit -q --allow-empty -m four
+	run run --repo "$https_url/open/deep" --depth 1 -- git log --format=%s
+	is "$rc $(out | head -1)" '0 four' 'what is new is fetched'
+	run run --repo "$https_url/open/deep" --depth 2 -- git log --format=%s
+	expect_out 'four
+three' 'another depth'
+	run run --repo "$git_url/deep" --depth 1 -- git log --format=%s
+	expect_out four 'by git'
+	git -C "$deep" reset -q --hard main~
+else
+	refused "cannot fetch '$https_url/open/deep': libgit2 1.* cannot fetch a part of the history" \
+		'leave --depth out*' 'is refused where libgit2 cannot'
+	is "$(requests https)" '' 'and nothing is asked for'
+fi
+run run --repo "$https_url/open/deep" -- git rev-list --count HEAD
+expect_out 3 'without it, still all of the history'
+cp -a "$deep" "$work/w/here"
+run run --repo "$work/w/here" --depth 1 -- git rev-list --count HEAD
+expect_out 3 'of a repository on this host all of the history'
+like "$(err)" '*note: --depth is for what has to be fetched*' 'which is said'
+rm -rf "$work/w/here" "$deep"
 finish
 
 begin_remote 'a damaged mirror'
