@@ -3,6 +3,8 @@ foreach(area fault kill mirror paths record session setup_log skeleton skeleton_
 	slots status)
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
+# hundreds of processes, each with sanitizers' start where those are in
+set_tests_properties(unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT 240)
 
 # The commands on them; stopping one is a stand-in's business.
 cm_unit_test(store_commands DEPS store cli_front)
