@@ -202,15 +202,18 @@ static int from_remote(struct cm_local *l, struct cm_error *err)
 				       .path = CM_FETCH_REPOSITORY_INSIDE,
 				       .origin = l->spec.repo };
 	struct cm_checkout_result result;
+	struct cm_local_remote remote;
 	struct cm_error why = CM_ERROR_INIT;
-	int r = cm_local_fetch(l, false, &mirror, &why);
+	int r;
 
+	cm_local_remote_of(l, &remote);
+	r = cm_local_fetch(l, &remote, false, &mirror, &why);
 	cm_checkout_result_init(&result);
 	if (r == CM_OK)
 		r = in_jail(l, &source, &result, &why);
 	if (r == CM_E_CHECKOUT && strcmp(result.code, cm_error_name(CM_E_CHECKOUT)) == 0) {
 		why = (struct cm_error)CM_ERROR_INIT;
-		r = cm_local_fetch(l, true, &mirror, &why);
+		r = cm_local_fetch(l, &remote, true, &mirror, &why);
 		if (r == CM_OK)
 			r = in_jail(l, &source, &result, &why);
 	}

@@ -24,6 +24,12 @@ static const int retry_ms[] = { 1000, 4000 };
 /* What may go well a moment later: the helper's reasons for a fetch that failed. */
 static const char *const transient[] = { "broken-off", "server-error", BAD_PACK };
 
+/* One fetch: of what, and what of an ssh server is known and told to it. */
+struct job {
+	const struct cm_local_remote *remote;
+	struct cm_local_ssh ssh;
+};
+
 /* Nothing of the user's; the host's network, since no other is to be had. */
 static int make_spec(const struct cm_local *l, struct cm_spec *spec)
 {
@@ -63,15 +69,16 @@ static bool wait_ms(const struct cm_local *l, int ms)
 	return true;
 }
 
-static int given_up(const struct cm_local *l, struct cm_error *err)
+static int given_up(const struct job *job, struct cm_error *err)
 {
-	return cm_error_set(err, CM_E_CANCELLED, 0, "stopped while '%s' was fetched", l->spec.repo);
+	return cm_error_set(err, CM_E_CANCELLED, 0, "stopped while '%s' was fetched",
+			    job->remote->url);
 }
 
-static int held_up(const struct cm_local *l, struct cm_error *err)
+static int held_up(const struct job *job, struct cm_error *err)
 {
 	cm_error_set(err, CM_E_TIMEOUT, 0, "cannot fetch '%s': the server said nothing for %d s",
-		     l->spec.repo, CM_CHECKOUT_SILENCE_MS / 1000);
+		     job->remote->url, CM_CHECKOUT_SILENCE_MS / 1000);
 	cm_error_hint(err, "check the address, and that nothing on the way swallows the "
 			   "connection; then try again");
 	return CM_E_TIMEOUT;
@@ -92,10 +99,8 @@ static const char *ca_file(const struct cm_local *l)
 }
 
 /* A name that is neither a branch's nor a tag's has to be asked for. */
-static char *extra_ref(const struct cm_local *l)
+static const char *extra_ref(const char *ref)
 {
-	char *ref = l->spec.base ? l->spec.base : l->spec.ref;
-
 	if (!ref || !cm_text_has_prefix(ref, "refs/") || cm_text_has_prefix(ref, "refs/heads/") ||
 	    cm_text_has_prefix(ref, "refs/tags/"))
 		return NULL;
@@ -111,17 +116,15 @@ static void add(char **argv, size_t *n, const char *option, const char *value)
 }
 
 /* For a pipe, as isolation/checkout/credential.h has it; nothing where there is no credential. */
-static int write_credential(const struct cm_local *l, const struct cm_local_ssh *ssh,
-			    struct cm_buf *out, struct cm_error *err)
+static int write_credential(const struct job *job, struct cm_buf *out, struct cm_error *err)
 {
-	const char *user;
-	const char *secret;
+	const struct cm_local_remote *remote = job->remote;
 
-	if (cm_config_git_credential(l->config, &l->spec, &user, &secret)) {
-		cm_buf_append(out, user, strlen(user) + 1);
-		cm_buf_append(out, secret, strlen(secret) + 1);
-	} else if (ssh->is_ssh) {
-		cm_buf_append(out, ssh->texts.data, ssh->texts.len);
+	if (remote->user) {
+		cm_buf_append(out, remote->user, strlen(remote->user) + 1);
+		cm_buf_append(out, remote->secret, strlen(remote->secret) + 1);
+	} else if (job->ssh.is_ssh) {
+		cm_buf_append(out, job->ssh.texts.data, job->ssh.texts.len);
 	}
 	if (cm_buf_status(out) == CM_OK)
 		return CM_OK;
@@ -137,9 +140,11 @@ static void forget(struct cm_buf *credential)
 	cm_buf_clear(credential);
 }
 
-static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool is_fresh,
+static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 		      struct cm_checkout_result *result, struct cm_error *err)
 {
+	const struct cm_local_remote *remote = job->remote;
+	const struct cm_local_ssh *ssh = &job->ssh;
 	struct cm_buf credential;
 	char *argv[24] = { NULL };
 	char pr[CM_CHECKOUT_NUMBER_SIZE];
@@ -151,18 +156,18 @@ static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool i
 	cm_buf_init(&credential, CM_LOCAL_INPUT_MAX);
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&credential, CM_LOCAL_INPUT_MAX);
-	r = write_credential(l, ssh, &credential, err);
-	add(argv, &n, "--fetch", l->spec.repo);
+	r = write_credential(job, &credential, err);
+	add(argv, &n, "--fetch", remote->url);
 	add(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
 	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
 	add(argv, &n, "--ca-file", ca_file(l));
-	add(argv, &n, "--ref", extra_ref(l));
-	add(argv, &n, "--pr", cm_checkout_number(l->spec.pr, pr));
+	add(argv, &n, "--ref", extra_ref(remote->ref));
+	add(argv, &n, "--pr", cm_checkout_number(remote->pr, pr));
 	add(argv, &n, "--home", ssh->is_ssh ? CM_SSH_HOME_INSIDE : NULL);
 	add(argv, &n, "--ssh-agent", ssh->agent ? CM_SSH_AGENT_INSIDE : NULL);
 	add(argv, &n, "--ssh-host", cm_local_ssh_host(ssh));
 	add(argv, &n, "--ssh-port", cm_checkout_number((int)cm_local_ssh_port(ssh), port));
-	add(argv, &n, "--depth", cm_checkout_number(l->spec.depth, depth));
+	add(argv, &n, "--depth", cm_checkout_number(remote->depth, depth));
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)
@@ -172,12 +177,12 @@ static int run_helper(struct cm_local *l, const struct cm_local_ssh *ssh, bool i
 }
 
 /* A jail each time: what the last one's server may have done to the helper ends with it. */
-static int in_jail(struct cm_local *l, struct cm_local_ssh *ssh,
-		   const struct cm_store_mirror *mirror, bool is_fresh,
-		   struct cm_checkout_result *result, struct cm_error *err)
+static int in_jail(struct cm_local *l, struct job *job, const struct cm_store_mirror *mirror,
+		   bool is_fresh, struct cm_checkout_result *result, struct cm_error *err)
 {
 	/* only an agent is spoken to by such a socket */
-	struct cm_local_plan extra = { .is_of_mirrors = true, .refuses_unix_sockets = !ssh->agent };
+	struct cm_local_plan extra = { .is_of_mirrors = true,
+				       .refuses_unix_sockets = !job->ssh.agent };
 	char helper[PATH_MAX];
 	struct cm_spec spec;
 	int r = make_spec(l, &spec);
@@ -187,12 +192,12 @@ static int in_jail(struct cm_local *l, struct cm_local_ssh *ssh,
 	extra.mounts[extra.n_mounts++] =
 		(struct cm_local_mount){ mirror->dir, CM_FETCH_MIRROR_INSIDE, CM_OPF_WRITABLE };
 	if (r == CM_OK)
-		r = cm_local_ssh_show(l, ssh, &extra, err);
+		r = cm_local_ssh_show(l, &job->ssh, &extra, err);
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, NULL, &extra, err);
-	cm_local_ssh_hide(l, ssh);
+	cm_local_ssh_hide(l, &job->ssh);
 	if (r == CM_OK)
-		r = run_helper(l, ssh, is_fresh, result, err);
+		r = run_helper(l, job, is_fresh, result, err);
 	cm_local_task_close(l);
 	cm_spec_clear(&spec);
 	return r;
@@ -206,7 +211,7 @@ static void tell_retry(struct cm_local *l, const struct cm_error *why, int ms)
 		cm_local_note(l, line);
 }
 
-static int fetch(struct cm_local *l, struct cm_local_ssh *ssh, const struct cm_store_mirror *mirror,
+static int fetch(struct cm_local *l, struct job *job, const struct cm_store_mirror *mirror,
 		 bool is_fresh, struct cm_error *err)
 {
 	struct cm_error why = CM_ERROR_INIT;
@@ -216,22 +221,22 @@ static int fetch(struct cm_local *l, struct cm_local_ssh *ssh, const struct cm_s
 	for (size_t i = 0;; i++) {
 		why = (struct cm_error)CM_ERROR_INIT;
 		cm_checkout_result_init(&result);
-		r = in_jail(l, ssh, mirror, is_fresh, &result, &why);
+		r = in_jail(l, job, mirror, is_fresh, &result, &why);
 		if (r == CM_OK || i >= CM_ARRAY_SIZE(retry_ms) || !may_go_well(&result))
 			break;
 		tell_retry(l, &why, retry_ms[i]);
 		if (!wait_ms(l, retry_ms[i]))
-			return given_up(l, err);
+			return given_up(job, err);
 		is_fresh = is_fresh || strcmp(result.reason, BAD_PACK) == 0;
 	}
 	if (r == CM_E_CANCELLED)
-		return given_up(l, err);
+		return given_up(job, err);
 	if (r == CM_E_TIMEOUT)
-		return held_up(l, err);
+		return held_up(job, err);
 	if (r == CM_OK || !err)
 		return r;
 	*err = why;
-	return cm_error_wrap(err, "cannot fetch '%s'", l->spec.repo);
+	return cm_error_wrap(err, "cannot fetch '%s'", job->remote->url);
 }
 
 /*
@@ -239,23 +244,24 @@ static int fetch(struct cm_local *l, struct cm_local_ssh *ssh, const struct cm_s
  * see, so nothing that was fetched with one is seen with the other. Where commits are missing on
  * purpose they would be missed by who wants them, so each depth has its own.
  */
-static char *identity_of(const struct cm_local *l, const struct cm_local_ssh *ssh)
+static char *identity_of(const struct job *job)
 {
-	const char *user = "";
-	const char *secret = "";
+	const struct cm_local_remote *remote = job->remote;
+	const struct cm_local_ssh *ssh = &job->ssh;
 	struct cm_buf out;
 	size_t begin;
 
 	cm_buf_init(&out, 2 * CM_LOCAL_INPUT_MAX);
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&out, 2 * CM_LOCAL_INPUT_MAX);
-	if (cm_config_git_credential(l->config, &l->spec, &user, &secret) || !ssh->is_ssh) {
-		cm_buf_printf(&out, "%s\n%d\n%s\n%s", l->spec.repo, l->spec.depth, user, secret);
+	cm_buf_printf(&out, "%s\n%d\n", remote->url, remote->depth);
+	if (remote->user || !ssh->is_ssh) {
+		cm_buf_printf(&out, "%s\n%s", remote->user ? remote->user : "",
+			      remote->user ? remote->secret : "");
 		return cm_buf_take(&out);
 	}
-	cm_buf_printf(&out, "%s\n%d\n%s\n%u\n%s\n", l->spec.repo, l->spec.depth,
-		      cm_local_ssh_host(ssh) ? cm_local_ssh_host(ssh) : "", cm_local_ssh_port(ssh),
-		      ssh->agent ? "agent" : "keys");
+	cm_buf_printf(&out, "%s\n%u\n%s\n", cm_local_ssh_host(ssh) ? cm_local_ssh_host(ssh) : "",
+		      cm_local_ssh_port(ssh), ssh->agent ? "agent" : "keys");
 	begin = out.len;
 	cm_buf_append(&out, ssh->texts.data, ssh->texts.len);
 	for (size_t i = begin; i < out.len; i++) {
@@ -265,12 +271,12 @@ static char *identity_of(const struct cm_local *l, const struct cm_local_ssh *ss
 	return cm_buf_take(&out);
 }
 
-static int open_mirror(struct cm_local *l, const struct cm_local_ssh *ssh,
-		       struct cm_store_mirror *mirror, struct cm_error *err)
+static int open_mirror(struct cm_local *l, const struct job *job, struct cm_store_mirror *mirror,
+		       struct cm_error *err)
 {
 	uint32_t owner = l->host.is_root ? cm_local_slot_base(CM_ID_SLOT_MIRRORS) + CM_ID_AGENT : 0;
 	int64_t deadline = cm_clock_mono_ms() + LOCK_WAIT_MS;
-	char *identity = identity_of(l, ssh);
+	char *identity = identity_of(job);
 	int r;
 
 	if (!identity)
@@ -286,7 +292,7 @@ static int open_mirror(struct cm_local *l, const struct cm_local_ssh *ssh,
 		}
 		/* another session fetches from the same repository */
 		if (!wait_ms(l, LOCK_SLICE_MS)) {
-			r = given_up(l, err);
+			r = given_up(job, err);
 			break;
 		}
 	}
@@ -295,18 +301,28 @@ static int open_mirror(struct cm_local *l, const struct cm_local_ssh *ssh,
 	return r;
 }
 
-int cm_local_fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mirror,
-		   struct cm_error *err)
+void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
+{
+	*ret = (struct cm_local_remote){ .url = l->spec.repo,
+					 .ref = l->spec.base ? l->spec.base : l->spec.ref,
+					 .pr = l->spec.pr,
+					 .depth = l->spec.depth,
+					 .has_keys = true };
+	(void)cm_config_git_credential(l->config, &l->spec, &ret->user, &ret->secret);
+}
+
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
+		   struct cm_store_mirror *mirror, struct cm_error *err)
 {
 	int64_t start_us = cm_clock_mono_us();
-	struct cm_local_ssh ssh;
-	int r = cm_local_ssh_init(l, &ssh, err);
+	struct job job = { .remote = remote };
+	int r = cm_local_ssh_init(l, remote->url, remote->has_keys, &job.ssh, err);
 
 	if (r == CM_OK && !mirror->dir)
-		r = open_mirror(l, &ssh, mirror, err);
+		r = open_mirror(l, &job, mirror, err);
 	if (r == CM_OK)
-		r = fetch(l, &ssh, mirror, is_fresh, err);
-	cm_local_ssh_clear(&ssh);
+		r = fetch(l, &job, mirror, is_fresh, err);
+	cm_local_ssh_clear(&job.ssh);
 	if (r == CM_OK)
 		r = cm_store_mirror_used(mirror, err);
 	if (r == CM_OK)

@@ -14,11 +14,30 @@
 #define CM_FETCH_MIRROR_INSIDE "/run/casemate/mirror"
 #define CM_FETCH_REPOSITORY_INSIDE CM_FETCH_MIRROR_INSIDE "/repository"
 
+/* All borrowed. */
+struct cm_local_remote {
+	/* without a secret */
+	const char *url;
+	/* beside branches and tags; NULL: none */
+	const char *ref;
+	/* the head of that request, too; 0: none */
+	int pr;
+	/* commits of history; 0: all */
+	int depth;
+	/* what its server is told when it asks; both NULL: nothing */
+	const char *user;
+	const char *secret;
+	/* are the caller's ssh keys, or its agent, for this server? */
+	bool has_keys;
+};
+
+/* The repository of the session. */
+void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret);
 /*
- * The mirror of the session's repository, brought up to date; locked until it is closed. is_fresh:
- * what is in it already is not to be believed. CM_E_CANCELLED as cm_local_inside has it.
+ * The mirror of a repository, brought up to date; locked until it is closed. is_fresh: what is in it
+ * already is not to be believed. CM_E_CANCELLED as cm_local_inside has it.
  */
-int cm_local_fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mirror,
-		   struct cm_error *err);
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
+		   struct cm_store_mirror *mirror, struct cm_error *err);
 
 #endif

@@ -367,14 +367,15 @@ static int read_keys(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_err
 
 /* --- the jail -------------------------------------------------------------------------------- */
 
-int cm_local_ssh_init(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_error *err)
+int cm_local_ssh_init(struct cm_local *l, const char *url, bool has_keys, struct cm_local_ssh *ssh,
+		      struct cm_error *err)
 {
 	int r;
 
 	memset(ssh, 0, sizeof(*ssh));
 	cm_buf_init(&ssh->texts, TEXTS_MAX);
 	cm_buf_init(&ssh->known_hosts, CM_KNOWN_HOSTS_MAX);
-	r = cm_giturl_parse(l->spec.repo, &ssh->url, err);
+	r = cm_giturl_parse(url, &ssh->url, err);
 	ssh->is_ssh = r == CM_OK && ssh->url.kind == CM_GITURL_SSH;
 	if (!ssh->is_ssh)
 		return r;
@@ -382,7 +383,7 @@ int cm_local_ssh_init(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_er
 		r = read_config(l, ssh, err);
 	if (r == CM_OK)
 		r = read_known(l, ssh, err);
-	return r == CM_OK ? read_keys(l, ssh, err) : r;
+	return r == CM_OK && has_keys ? read_keys(l, ssh, err) : r;
 }
 
 void cm_local_ssh_clear(struct cm_local_ssh *ssh)

@@ -29,8 +29,12 @@ struct cm_local_ssh {
 	char *path;
 };
 
-/* Reads all that the host has to say; cm_local_ssh_clear is right also after a failure. */
-int cm_local_ssh_init(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_error *err);
+/*
+ * Reads all that the host has to say of the address, which may be of any kind. Keys and the agent are
+ * left alone without has_keys. cm_local_ssh_clear is right also after a failure.
+ */
+int cm_local_ssh_init(struct cm_local *l, const char *url, bool has_keys, struct cm_local_ssh *ssh,
+		      struct cm_error *err);
 void cm_local_ssh_clear(struct cm_local_ssh *ssh);
 /* Add to what the jail shows; the file is there until cm_local_ssh_hide. */
 int cm_local_ssh_show(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_local_plan *extra,
