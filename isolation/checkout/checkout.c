@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "isolation/checkout/modules.h"
 #include "isolation/checkout/objects.h"
 #include "isolation/checkout/refs.h"
 #include "isolation/checkout/resolve.h"
@@ -30,6 +31,8 @@ static int step_source(struct run *run, struct cm_error *err)
 {
 	int r = cm_source_open(run->opts->source, &run->source, err);
 
+	if (r == CM_OK && run->opts->wants_modules)
+		r = cm_modules_want(run->rep, err);
 	if (r != CM_OK)
 		return r;
 	r = cm_target_locate(run->opts->target, run->source.path, &run->target, err);
@@ -112,18 +115,23 @@ static int check_refs_arrived(struct run *run, struct cm_error *err)
 	return CM_OK;
 }
 
+static const char *origin_of(const struct run *run)
+{
+	return run->opts->origin ? run->opts->origin : run->source.path;
+}
+
 static int step_write(struct run *run, struct cm_error *err)
 {
 	int r = check_refs_arrived(run, err);
 
 	if (r == CM_OK)
-		r = cm_target_write_refs(&run->target,
-					 run->opts->origin ? run->opts->origin : run->source.path,
-					 &run->refs, &run->resolved, err);
+		r = cm_target_write_refs(&run->target, origin_of(run), &run->refs, &run->resolved,
+					 err);
 	if (r != CM_OK || run->resolved.is_unborn)
 		return r;
 	r = cm_tree_checkout(git_repository_path(run->target.repo), run->target.partial_path,
-			     &run->resolved.commit, run->rep, err);
+			     &run->resolved.commit,
+			     run->opts->wants_modules ? origin_of(run) : NULL, run->rep, err);
 	if (r == CM_E_CHECKOUT && run->is_partial_clone)
 		cm_error_hint(err, "the source is a partial clone: run 'git fetch --refetch' in it "
 				   "to have all objects there");
@@ -199,7 +207,12 @@ static int step_finish(struct run *run, struct cm_error *err)
 	rep->branch = cm_ptr_take(&run->resolved.branch);
 	if (!run->resolved.is_unborn)
 		git_oid_tostr(rep->commit, sizeof(rep->commit), &run->resolved.commit);
-	r = cm_target_finish(&run->target, err);
+	if (run->opts->place.checkout)
+		r = cm_place_finish(&run->target, &run->opts->place, origin_of(run), err);
+	else if (rep->n_modules > 0)
+		r = cm_target_mark_incomplete(&run->target, err);
+	if (r == CM_OK && !run->opts->place.checkout)
+		r = cm_target_finish(&run->target, err);
 	if (r == CM_OK)
 		cm_report_progress(rep, "done", rep->files, rep->files);
 	return r;

@@ -3,7 +3,10 @@
 #ifndef CM_ISOLATION_CHECKOUT_CHECKOUT_H
 #define CM_ISOLATION_CHECKOUT_CHECKOUT_H
 
+#include <stdbool.h>
+
 #include "casemate/error.h"
+#include "isolation/checkout/place.h"
 #include "isolation/checkout/report.h"
 
 struct cm_checkout_options {
@@ -17,6 +20,14 @@ struct cm_checkout_options {
 	unsigned int pr;
 	/* the branch to be on: the source's of that name, else a new one; NULL: as ref and pr have it */
 	const char *branch;
+	/*
+	 * Submodules that may be fetched are told in the report, and where there are any there is a
+	 * directory TARGET.modules when there is the target: the caller's, who removes it when they
+	 * are there.
+	 */
+	bool wants_modules;
+	/* with a checkout: it becomes this submodule, and nothing is called target then */
+	struct cm_place place;
 };
 
 /*

@@ -58,6 +58,8 @@ struct command {
 static const char usage[] =
 	"usage: casemate-checkout --source PATH --target DIR [--origin URL]\n"
 	"                         [--ref REF | --pr N] [--branch NAME [--from BASE]]\n"
+	"                         [--modules]\n"
+	"                         [--into CHECKOUT --module PATH --git-dir DIR --name NAME]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
 	"       casemate-checkout --fetch URL --mirror DIR [--ref REF | --pr N] [--fresh]\n"
 	"                         [--depth N] [--ca-file FILE] [--credential-fd N] [--home DIR]\n"
@@ -77,6 +79,12 @@ static const char usage[] =
 	"  --branch NAME     be on this branch: the source's, with its upstream, or a new one that\n"
 	"                    begins at what else would be checked out\n"
 	"  --from BASE       where it begins when it is new: as --ref\n"
+	"  --modules         report its submodules that may be fetched; where there are any, make\n"
+	"                    DIR.modules, too\n"
+	"  --into CHECKOUT   move what was checked out there as a submodule\n"
+	"  --module PATH     its place, below CHECKOUT\n"
+	"  --git-dir DIR     its superproject's git directory, below CHECKOUT\n"
+	"  --name NAME       its name\n"
 	"  --fetch URL       remote repository: https, http, ssh, git or file\n"
 	"  --mirror DIR      directory of its mirror, which exists\n"
 	"  --depth N         fetch no more than N commits of each history (libgit2 1.7 or newer)\n"
@@ -153,6 +161,10 @@ static int parse_option(struct command *cmd, int option, struct cm_error *err)
 		{ 'r', offsetof(struct command, checkout.ref) },
 		{ 'b', offsetof(struct command, checkout.branch) },
 		{ 'B', offsetof(struct command, base) },
+		{ 'I', offsetof(struct command, checkout.place.checkout) },
+		{ 'M', offsetof(struct command, checkout.place.path) },
+		{ 'g', offsetof(struct command, checkout.place.git_dir) },
+		{ 'n', offsetof(struct command, checkout.place.name) },
 		{ 'f', offsetof(struct command, fetch.url) },
 		{ 'm', offsetof(struct command, fetch.mirror) },
 		{ 'C', offsetof(struct command, fetch.ca_file) },
@@ -172,6 +184,8 @@ static int parse_option(struct command *cmd, int option, struct cm_error *err)
 		cmd->wants_help = true;
 	else if (option == 'F')
 		cmd->fetch.is_fresh = true;
+	else if (option == 'w')
+		cmd->checkout.wants_modules = true;
 	else
 		return parse_number_option(cmd, option, err);
 	return CM_OK;
@@ -220,15 +234,29 @@ static int check_branch(const struct command *cmd, struct cm_error *err)
 	return check_ref("--from", cmd->base, false, err);
 }
 
+static int check_place(const struct cm_place *place, struct cm_error *err)
+{
+	const char *const all[] = { place->checkout, place->path, place->git_dir, place->name };
+	size_t n = count_given(all, CM_ARRAY_SIZE(all));
+
+	if (n == 0)
+		return CM_OK;
+	if (n < CM_ARRAY_SIZE(all))
+		return bad_usage(err, "--into, --module, --git-dir and --name go together");
+	return cm_place_check(place, err);
+}
+
 static int check_command(const struct command *cmd, struct cm_error *err)
 {
 	const struct cm_checkout_options *c = &cmd->checkout;
-	const char *const of_checkout[] = { c->source, c->target, c->origin, c->branch, cmd->base };
+	const char *const of_checkout[] = { c->source,	   c->target,	     c->origin,
+					    c->branch,	   cmd->base,	     c->place.checkout,
+					    c->place.path, c->place.git_dir, c->place.name };
 	const char *const of_fetch[] = {
 		cmd->fetch.url,	     cmd->fetch.mirror, cmd->fetch.ca_file,
 		cmd->fetch.ssh.home, cmd->agent,	cmd->fetch.ssh.host
 	};
-	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout));
+	size_t n_checkout = count_given(of_checkout, CM_ARRAY_SIZE(of_checkout)) + c->wants_modules;
 	size_t n_fetch = count_given(of_fetch, CM_ARRAY_SIZE(of_fetch)) + cmd->fetch.is_fresh +
 			 (cmd->credential_fd >= 0) + (cmd->fetch.ssh.port > 0) +
 			 (cmd->fetch.depth > 0);
@@ -249,6 +277,8 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 	if (c->ref && c->pr > 0)
 		return bad_usage(err, "--ref and --pr contradict each other");
 	r = check_branch(cmd, err);
+	if (r == CM_OK)
+		r = check_place(&c->place, err);
 	return r == CM_OK ? check_ref("--ref", c->ref, n_fetch > 0, err) : r;
 }
 
@@ -259,6 +289,11 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 		{ "target", required_argument, NULL, 't' },
 		{ "origin", required_argument, NULL, 'o' },
 		{ "ref", required_argument, NULL, 'r' },
+		{ "modules", no_argument, NULL, 'w' },
+		{ "into", required_argument, NULL, 'I' },
+		{ "module", required_argument, NULL, 'M' },
+		{ "git-dir", required_argument, NULL, 'g' },
+		{ "name", required_argument, NULL, 'n' },
 		{ "pr", required_argument, NULL, 'P' },
 		{ "branch", required_argument, NULL, 'b' },
 		{ "from", required_argument, NULL, 'B' },

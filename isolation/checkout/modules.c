@@ -4,163 +4,62 @@
  *
  * A .gitmodules that names a local path would copy a neighbour's repository into the session, and
  * libgit2 has no rule against it; http and git can be changed on the way. So only https and ssh
- * are ever followed, and here, without a network, none is.
- *
- * .gitmodules is read by a small parser, from the blob and not from the file: libgit2's reader of
- * configuration follows include.path, which would open any path that the repository's author chose.
+ * are ever followed, and not from here: this process has no network. The commit's tree says which
+ * submodules there are; .gitmodules, read from the blob and not from the file, only says of each
+ * what it is called and where it comes from.
  */
 #include "isolation/checkout/modules.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "isolation/checkout/gitmodules.h"
 #include "runtime/base/alloc.h"
+#include "runtime/base/buf.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/text.h"
+#include "runtime/base/submodule.h"
 
 #define GITMODULES_MAX (1U << 20)
-#define VALUE_MAX 4096
 #define NOTES_MAX 16
 
-struct module {
-	char *path;
-	char *url;
-};
-
-struct modules {
-	struct module *v;
-	size_t n;
-	size_t capacity;
+struct run {
+	struct cm_report *rep;
+	struct cm_gitmodules modules;
+	/* NULL: nothing is fetched */
+	const char *base;
+	size_t notes;
+	/* those of which no note says why */
+	unsigned long long others;
 };
 
 static int out_of_memory(struct cm_error *err)
 {
-	cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	return CM_E_NOMEM;
+	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 }
 
-static void modules_clear(struct modules *m)
+/* A hostile tree may have a million submodules. */
+static int note(struct run *run, struct cm_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int note(struct run *run, struct cm_error *err, const char *fmt, ...)
 {
-	for (size_t i = 0; i < m->n; i++) {
-		free(m->v[i].path);
-		free(m->v[i].url);
-	}
-	free(m->v);
-}
+	char text[1024];
+	va_list ap;
 
-static int add_module(struct modules *m, struct cm_error *err)
-{
-	if (m->n == m->capacity) {
-		size_t capacity = m->capacity ? m->capacity * 2 : 16;
-		struct module *v = cm_realloc(m->v, capacity * sizeof(*v));
-
-		if (!v)
-			return out_of_memory(err);
-		m->v = v;
-		m->capacity = capacity;
-	}
-	m->v[m->n++] = (struct module){ NULL, NULL };
-	return CM_OK;
-}
-
-/*
- * A value up to the end of its line: quotes, backslash escapes, comments, trailing blanks. A line
- * that goes on over its end is not git's output and is cut there.
- */
-static char *parse_value(const char *s, size_t len)
-{
-	char value[VALUE_MAX];
-	bool is_quoted = false;
-	size_t n = 0;
-	size_t end = 0;
-
-	for (size_t i = 0; i < len && n + 1 < sizeof(value); i++) {
-		char c = s[i];
-
-		if (c == '"') {
-			is_quoted = !is_quoted;
-			continue;
-		}
-		if (!is_quoted && (c == '#' || c == ';'))
-			break;
-		if (c == '\\' && i + 1 < len)
-			c = s[++i];
-		value[n++] = c;
-		if (is_quoted || (c != ' ' && c != '\t' && c != '\r'))
-			end = n;
-	}
-	value[end] = '\0';
-	return cm_strdup(value);
-}
-
-static int set_value(char **field, const char *s, size_t len, struct cm_error *err)
-{
-	free(*field);
-	*field = parse_value(s, len);
-	return *field ? CM_OK : out_of_memory(err);
-}
-
-static size_t skip_blanks(const char *s, size_t len)
-{
-	size_t i = 0;
-
-	while (i < len && (s[i] == ' ' || s[i] == '\t'))
-		i++;
-	return i;
-}
-
-static int parse_line(struct modules *m, bool *in_module, const char *s, size_t len,
-		      struct cm_error *err)
-{
-	static const char section[] = "[submodule ";
-	size_t at = skip_blanks(s, len);
-	size_t key_len = 0;
-	const char *key;
-
-	s += at;
-	len -= at;
-	if (len > 0 && s[0] == '[') {
-		*in_module = len > sizeof(section) - 1 &&
-			     strncasecmp(s, section, sizeof(section) - 1) == 0;
-		return *in_module ? add_module(m, err) : CM_OK;
-	}
-	if (!*in_module)
+	if (run->notes == NOTES_MAX) {
+		run->others++;
 		return CM_OK;
-	key = s;
-	while (key_len < len && s[key_len] != '=' && s[key_len] != ' ' && s[key_len] != '\t')
-		key_len++;
-	at = key_len + skip_blanks(s + key_len, len - key_len);
-	if (at >= len || s[at] != '=')
-		return CM_OK;
-	at++;
-	at += skip_blanks(s + at, len - at);
-	if (key_len == 4 && strncasecmp(key, "path", 4) == 0)
-		return set_value(&m->v[m->n - 1].path, s + at, len - at, err);
-	if (key_len == 3 && strncasecmp(key, "url", 3) == 0)
-		return set_value(&m->v[m->n - 1].url, s + at, len - at, err);
-	return CM_OK;
-}
-
-static int parse(struct modules *m, const char *text, size_t len, struct cm_error *err)
-{
-	bool in_module = false;
-
-	while (len > 0) {
-		const char *newline = memchr(text, '\n', len);
-		size_t line = newline ? (size_t)(newline - text) : len;
-		int r = parse_line(m, &in_module, text, line, err);
-
-		if (r != CM_OK)
-			return r;
-		line += newline ? 1 : 0;
-		text += line;
-		len -= line;
 	}
-	return CM_OK;
+	run->notes++;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return cm_report_note(run->rep, err, "%s", text);
 }
 
-static int read_gitmodules(git_repository *repo, git_index *index, struct modules *m,
+static int read_gitmodules(git_repository *repo, git_index *index, struct cm_gitmodules *m,
 			   struct cm_error *err)
 {
 	const git_index_entry *e = git_index_get_bypath(index, ".gitmodules", 0);
@@ -173,38 +72,8 @@ static int read_gitmodules(git_repository *repo, git_index *index, struct module
 	/* without the file's text every submodule is one without an address */
 	if (git_blob_rawsize(blob) > GITMODULES_MAX)
 		return CM_OK;
-	return parse(m, git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob), err);
-}
-
-/* The host part must not look like an option of ssh. */
-static bool is_host(const char *s)
-{
-	const char *at;
-	size_t len = strcspn(s, "/");
-
-	if (len == 0 || s[0] == '-')
-		return false;
-	at = memchr(s, '@', len);
-	return !at || (at[1] != '-' && at[1] != '\0' && at[1] != '/');
-}
-
-enum cm_module_url cm_module_url_check(const char *url)
-{
-	static const char *const schemes[] = { "https://", "ssh://", "git+ssh://", "ssh+git://" };
-	const char *colon = strchr(url, ':');
-	const char *slash = strchr(url, '/');
-
-	for (size_t i = 0; i < CM_ARRAY_SIZE(schemes); i++) {
-		size_t len = strlen(schemes[i]);
-
-		if (strncasecmp(url, schemes[i], len) == 0)
-			return is_host(url + len) ? CM_MODULE_URL_ALLOWED : CM_MODULE_URL_REFUSED;
-	}
-	/* user@host:path, git's short form; "x::y" would name a program, "c:/" is a path */
-	if (!strstr(url, "://") && colon && colon != url && colon[1] != ':' && colon[1] != '\0' &&
-	    (!slash || colon < slash) && is_host(url))
-		return CM_MODULE_URL_ALLOWED;
-	return CM_MODULE_URL_REFUSED;
+	return cm_gitmodules_parse(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob), m,
+				   err);
 }
 
 /* The address without "user:password@", which has no place in notes and logs. */
@@ -224,51 +93,108 @@ static char *without_userinfo(const char *url)
 	return cm_asprintf("%.*s%s", (int)(host - url), url, at + 1);
 }
 
-static int note_one(struct cm_report *rep, const struct modules *m, const char *path,
-		    struct cm_error *err)
+static int add_module(struct cm_report *rep, const git_index_entry *e,
+		      const struct cm_gitmodule *module, const struct cm_giturl *url,
+		      struct cm_error *err)
 {
-	CM_AUTO_FREE char *shown = NULL;
-	const char *url = NULL;
+	struct cm_report_module *m = &rep->modules[rep->n_modules];
 
-	for (size_t i = 0; i < m->n && !url; i++) {
-		if (m->v[i].path && strcmp(m->v[i].path, path) == 0)
-			url = m->v[i].url;
-	}
-	if (!url)
-		return cm_report_note(rep, err, "submodule '%s' has no address and stays empty",
-				      path);
-	shown = without_userinfo(url);
-	if (!shown)
-		return out_of_memory(err);
-	if (cm_module_url_check(url) == CM_MODULE_URL_REFUSED)
-		return cm_report_note(rep, err,
-				      "submodule '%s' is refused: only https and ssh addresses are "
-				      "followed, not '%s'",
-				      path, shown);
-	return cm_report_note(rep, err, "submodule '%s' is not fetched yet: '%s'", path, shown);
+	*m = (struct cm_report_module){ .name = cm_strdup(module->name),
+					.path = cm_strdup(e->path),
+					.url = cm_strdup(url->text) };
+	git_oid_tostr(m->commit, sizeof(m->commit), &e->id);
+	rep->n_modules++;
+	return m->name && m->path && m->url ? CM_OK : out_of_memory(err);
 }
 
-int cm_modules_note(git_repository *repo, git_index *index, struct cm_report *rep,
-		    struct cm_error *err)
+static int refuse_address(struct run *run, const char *path, const char *url, struct cm_error *err)
 {
-	__attribute__((cleanup(modules_clear))) struct modules m = { 0 };
+	CM_AUTO_FREE char *shown = without_userinfo(url);
+
+	if (!shown)
+		return out_of_memory(err);
+	return note(run, err,
+		    "submodule '%s' is refused: only https and ssh addresses are "
+		    "followed, not '%s'",
+		    path, shown);
+}
+
+/* What may be fetched, and into its place, as far as can be told without trying. */
+static int take_usable(struct run *run, const git_index_entry *e, const struct cm_gitmodule *module,
+		       const struct cm_giturl *url, struct cm_error *err)
+{
+	struct cm_report *rep = run->rep;
+
+	if (!run->base)
+		return note(run, err, "submodule '%s' is not fetched yet: '%s'", e->path,
+			    url->text);
+	if (module->is_ambiguous)
+		return note(run, err, "submodule '%s' is in .gitmodules twice and stays empty",
+			    e->path);
+	if (!cm_submodule_is_path(e->path) || !cm_submodule_is_name(module->name))
+		return note(run, err,
+			    "submodule '%s' is refused: no directory can be called by "
+			    "its name '%s', or by its path",
+			    e->path, module->name);
+	if (rep->n_modules == CM_SUBMODULES_MAX)
+		return note(run, err, "submodule '%s' stays empty: at most %d are fetched", e->path,
+			    CM_SUBMODULES_MAX);
+	return add_module(rep, e, module, url, err);
+}
+
+static int take(struct run *run, const git_index_entry *e, struct cm_error *err)
+{
+	const struct cm_gitmodule *module = cm_gitmodules_find(&run->modules, e->path);
+	struct cm_giturl url = { 0 };
+	int r;
+
+	if (!module || !module->url)
+		return note(run, err, "submodule '%s' has no address and stays empty", e->path);
+	r = cm_submodule_url(run->base ? run->base : "/", module->url, &url, NULL);
+	if (r == CM_E_NOMEM)
+		return out_of_memory(err);
+	if (r < 0)
+		return refuse_address(run, e->path, module->url, err);
+	r = take_usable(run, e, module, &url, err);
+	cm_giturl_clear(&url);
+	return r;
+}
+
+static int take_all(struct run *run, git_repository *repo, git_index *index, struct cm_error *err)
+{
+	struct cm_report *rep = run->rep;
 	size_t count = git_index_entrycount(index);
 	int r = CM_OK;
 
-	rep->submodules = 0;
 	for (size_t i = 0; i < count && r == CM_OK; i++) {
 		const git_index_entry *e = git_index_get_byindex(index, i);
 
 		if (e->mode != GIT_FILEMODE_COMMIT)
 			continue;
-		if (rep->submodules == 0)
-			r = read_gitmodules(repo, index, &m, err);
-		rep->submodules++;
-		if (r == CM_OK && rep->submodules <= NOTES_MAX)
-			r = note_one(rep, &m, e->path, err);
+		if (rep->submodules++ == 0)
+			r = read_gitmodules(repo, index, &run->modules, err);
+		if (r == CM_OK)
+			r = take(run, e, err);
 	}
-	if (r == CM_OK && rep->submodules > NOTES_MAX)
-		r = cm_report_note(rep, err, "%llu more submodules stay empty",
-				   (unsigned long long)(rep->submodules - NOTES_MAX));
+	if (r == CM_OK && run->others > 0)
+		r = cm_report_note(rep, err, "%llu more submodules stay empty", run->others);
+	return r;
+}
+
+int cm_modules_want(struct cm_report *rep, struct cm_error *err)
+{
+	rep->modules = cm_calloc(CM_SUBMODULES_MAX, sizeof(*rep->modules));
+	return rep->modules ? CM_OK : out_of_memory(err);
+}
+
+int cm_modules_report(git_repository *repo, git_index *index, const char *base,
+		      struct cm_report *rep, struct cm_error *err)
+{
+	struct run run = { .rep = rep, .base = base };
+	int r;
+
+	rep->submodules = 0;
+	r = take_all(&run, repo, index, err);
+	cm_gitmodules_clear(&run.modules);
 	return r;
 }

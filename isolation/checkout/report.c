@@ -22,6 +22,14 @@ void cm_report_clear(struct cm_report *rep)
 	free(rep->branch);
 	rep->ref = NULL;
 	rep->branch = NULL;
+	for (size_t i = 0; i < rep->n_modules; i++) {
+		free(rep->modules[i].name);
+		free(rep->modules[i].path);
+		free(rep->modules[i].url);
+	}
+	free(rep->modules);
+	rep->modules = NULL;
+	rep->n_modules = 0;
 	cm_strv_clear(&rep->notes);
 }
 
@@ -117,6 +125,23 @@ int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt,
 	return CM_OK;
 }
 
+static void write_modules(struct cm_json_writer *w, const struct cm_report *rep)
+{
+	cm_jw_key(w, "modules");
+	cm_jw_array(w);
+	for (size_t i = 0; i < rep->n_modules; i++) {
+		const struct cm_report_module *m = &rep->modules[i];
+
+		cm_jw_object(w);
+		cm_jw_kstring(w, "name", m->name);
+		cm_jw_kstring(w, "path", m->path);
+		cm_jw_kstring(w, "url", m->url);
+		cm_jw_kstring(w, "commit", m->commit);
+		cm_jw_end_object(w);
+	}
+	cm_jw_end_array(w);
+}
+
 static void write_result(struct cm_json_writer *w, const struct cm_report *rep)
 {
 	cm_jw_kstring(w, "code", cm_error_name(CM_OK));
@@ -126,6 +151,8 @@ static void write_result(struct cm_json_writer *w, const struct cm_report *rep)
 	cm_jw_kuint(w, "files", rep->files);
 	cm_jw_kuint(w, "submodules", rep->submodules);
 	cm_jw_kuint(w, "lfs_pointers", rep->lfs_pointers);
+	if (rep->modules)
+		write_modules(w, rep);
 	cm_jw_key(w, "notes");
 	cm_jw_array(w);
 	for (size_t i = 0; i < rep->notes.n; i++)

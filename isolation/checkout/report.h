@@ -10,6 +10,14 @@
 #include "isolation/checkout/library.h"
 #include "runtime/base/buf.h"
 
+/* A submodule that may be fetched: where it comes from, and where it belongs. */
+struct cm_report_module {
+	char *name;
+	char *path;
+	char *url;
+	char commit[CM_OID_HEX_SIZE];
+};
+
 struct cm_report {
 	/* -1: not wanted */
 	int progress_fd;
@@ -30,6 +38,9 @@ struct cm_report {
 	uint64_t files;
 	uint64_t submodules;
 	uint64_t lfs_pointers;
+	/* NULL: nobody asked; else room for CM_SUBMODULES_MAX */
+	struct cm_report_module *modules;
+	size_t n_modules;
 	struct cm_strv notes;
 };
 

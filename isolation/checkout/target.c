@@ -17,6 +17,7 @@
 #include "runtime/base/path.h"
 
 #define PARTIAL_SUFFIX ".partial"
+#define MODULES_SUFFIX ".modules"
 #define PACKED_REFS_MAX (1U << 30)
 #define SHALLOW_FILE_MAX (16U << 20)
 
@@ -338,6 +339,24 @@ int cm_target_copy_shallow(const struct cm_target *t, const char *source_common_
 		return cm_library_sys_error(err, -r, "cannot write '%s/.git/shallow'",
 					    t->partial_path);
 	*ret_is_shallow = true;
+	return CM_OK;
+}
+
+int cm_target_mark_incomplete(const struct cm_target *t, struct cm_error *err)
+{
+	CM_AUTO_FREE char *name = cm_asprintf("%s" MODULES_SUFFIX, t->name);
+
+	if (!name)
+		return out_of_memory(err);
+	/* an empty one is what a killed run left; of another nobody knows whose it is */
+	if (unlinkat(t->parent_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+		cm_error_set(err, CM_E_EXISTS, 0, "'%s" MODULES_SUFFIX "' is in the way", t->path);
+		cm_error_hint(err, "remove it, or choose another directory");
+		return CM_E_EXISTS;
+	}
+	if (mkdirat(t->parent_fd, name, 0777) < 0)
+		return cm_library_sys_error(err, errno, "cannot create '%s" MODULES_SUFFIX "'",
+					    t->path);
 	return CM_OK;
 }
 

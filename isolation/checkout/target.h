@@ -43,6 +43,8 @@ int cm_target_write_refs(struct cm_target *t, const char *origin, const struct c
 /* Copy the list of commits whose parents are missing; *ret_is_shallow tells if there is one. */
 int cm_target_copy_shallow(const struct cm_target *t, const char *source_common_dir,
 			   bool *ret_is_shallow, struct cm_error *err);
+/* Make <path>.modules, a directory: beside the complete checkout it says that submodules are missing. */
+int cm_target_mark_incomplete(const struct cm_target *t, struct cm_error *err);
 /* Give it its name. After success nothing is removed any more. */
 int cm_target_finish(struct cm_target *t, struct cm_error *err);
 /* Closes; removes the partial directory unless it was finished. */

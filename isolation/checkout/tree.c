@@ -168,7 +168,7 @@ static int note_lfs(struct cm_report *rep, struct cm_error *err)
  * checkout takes more than twice as long.
  */
 int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit,
-		     struct cm_report *rep, struct cm_error *err)
+		     const char *modules_base, struct cm_report *rep, struct cm_error *err)
 {
 	CM_AUTO_GIT(git_repository) git_repository *repo = NULL;
 	CM_AUTO_GIT(git_index) git_index *index = NULL;
@@ -180,7 +180,7 @@ int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit
 	if (r == CM_OK)
 		r = write_tree(repo, index, dir, rep, err);
 	if (r == CM_OK)
-		r = cm_modules_note(repo, index, rep, err);
+		r = cm_modules_report(repo, index, modules_base, rep, err);
 	if (r == CM_OK)
 		r = note_lfs(rep, err);
 	if (r == CM_OK)

@@ -9,9 +9,9 @@
 /*
  * Write the files of commit into dir, which holds nothing but its git_dir, and the index. Fills
  * rep's counts. Names that stand for ".git" anywhere are errors; symbolic links are made and never
- * followed.
+ * followed. modules_base: as cm_modules_report has it.
  */
 int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit,
-		     struct cm_report *rep, struct cm_error *err);
+		     const char *modules_base, struct cm_report *rep, struct cm_error *err);
 
 #endif
