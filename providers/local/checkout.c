@@ -16,6 +16,7 @@
 
 #include "providers/local/checkout_helper.h"
 #include "providers/local/fetch.h"
+#include "providers/local/submodules.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
@@ -54,22 +55,13 @@ static int add_source(struct cm_spec *spec, const char *path)
 	return volume->src && volume->dst ? CM_OK : CM_E_NOMEM;
 }
 
-/* A bare spec: the session directory to write to, the source to read, and the network is none. */
 static int make_spec(const struct cm_local *l, const struct source *source, struct cm_spec *spec,
 		     struct cm_error *err)
 {
-	cm_spec_init(spec);
-	spec->workspace_kind = CM_WORKSPACE_DIR;
-	spec->workspace = cm_strdup(l->session.session_dir);
-	spec->network = CM_NETWORK_NONE;
-	spec->user = CM_USER_USER;
-	spec->git = CM_GIT_RW;
-	spec->min_level = l->spec.min_level;
-	spec->limits.timeout.value = CM_UNLIMITED;
-	if (!spec->workspace)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
-	if (source->mirror)
-		return CM_OK;
+	int r = cm_checkout_helper_spec(l, spec, err);
+
+	if (r < 0 || source->mirror)
+		return r;
 	spec->volumes = cm_calloc(2, sizeof(*spec->volumes));
 	if (!spec->volumes || add_source(spec, source->path) < 0 ||
 	    (source->git_dir && add_source(spec, source->git_dir) < 0))
@@ -133,6 +125,7 @@ static int run_clone(struct cm_local *l, const struct source *source,
 	add(argv, &n, "--pr", cm_checkout_number(spec->pr, number));
 	add(argv, &n, "--branch", spec->branch);
 	add(argv, &n, "--from", spec->base);
+	argv[n++] = (char *)(uintptr_t) "--modules";
 	r = cm_checkout_helper_run(l, argv, NULL, result, err);
 	if (r == CM_E_TIMEOUT)
 		return was_held_up(l, err);
@@ -141,21 +134,25 @@ static int run_clone(struct cm_local *l, const struct source *source,
 	return r;
 }
 
+static void remove_beside(const struct cm_local *l, const char *suffix)
+{
+	CM_AUTO_FD int dir_fd =
+		open(l->session.session_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CM_AUTO_FREE char *name =
+		cm_asprintf("%s%s", cm_path_base(l->session.record.checkout), suffix);
+
+	if (dir_fd >= 0 && name)
+		(void)cm_remove_tree_at(dir_fd, name);
+}
+
 /*
  * The helper removes what it began when it fails, but not when it is ended. What it made has its
  * name when it is complete; nobody has seen it yet, and nobody would take it for a checkout.
  */
 static void remove_unfinished(const struct cm_local *l)
 {
-	CM_AUTO_FD int dir_fd =
-		open(l->session.session_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	const char *name = cm_path_base(l->session.record.checkout);
-	CM_AUTO_FREE char *partial = cm_asprintf("%s" PARTIAL_SUFFIX, name);
-
-	if (dir_fd < 0 || !partial)
-		return;
-	(void)cm_remove_tree_at(dir_fd, partial);
-	(void)cm_remove_tree_at(dir_fd, name);
+	remove_beside(l, PARTIAL_SUFFIX);
+	remove_beside(l, "");
 }
 
 static int in_jail(struct cm_local *l, const struct source *source,
@@ -191,29 +188,41 @@ static int in_jail(struct cm_local *l, const struct source *source,
 	return r;
 }
 
+static int fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mirror,
+		 struct cm_error *err)
+{
+	int64_t start_us = cm_clock_mono_us();
+	struct cm_local_remote remote;
+	int r;
+
+	cm_local_remote_of(l, &remote);
+	r = cm_local_fetch(l, &remote, is_fresh, mirror, err);
+	if (r == CM_OK)
+		cm_local_phase(l, "fetch", start_us);
+	return r;
+}
+
 /*
  * What a mirror lacks or has wrong is seen when it is checked out. Then what the server has is fetched
  * anew, once; what is wrong there is wrong again.
  */
-static int from_remote(struct cm_local *l, struct cm_error *err)
+static int from_remote(struct cm_local *l, struct cm_module_list *modules, struct cm_error *err)
 {
 	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
 	const struct source source = { .mirror = &mirror,
 				       .path = CM_FETCH_REPOSITORY_INSIDE,
 				       .origin = l->spec.repo };
 	struct cm_checkout_result result;
-	struct cm_local_remote remote;
 	struct cm_error why = CM_ERROR_INIT;
-	int r;
+	int r = fetch(l, false, &mirror, &why);
 
-	cm_local_remote_of(l, &remote);
-	r = cm_local_fetch(l, &remote, false, &mirror, &why);
 	cm_checkout_result_init(&result);
+	result.modules = modules;
 	if (r == CM_OK)
 		r = in_jail(l, &source, &result, &why);
 	if (r == CM_E_CHECKOUT && strcmp(result.code, cm_error_name(CM_E_CHECKOUT)) == 0) {
 		why = (struct cm_error)CM_ERROR_INIT;
-		r = cm_local_fetch(l, &remote, true, &mirror, &why);
+		r = fetch(l, true, &mirror, &why);
 		if (r == CM_OK)
 			r = in_jail(l, &source, &result, &why);
 	}
@@ -224,7 +233,7 @@ static int from_remote(struct cm_local *l, struct cm_error *err)
 	return r;
 }
 
-static int from_here(struct cm_local *l, struct cm_error *err)
+static int from_here(struct cm_local *l, struct cm_module_list *modules, struct cm_error *err)
 {
 	struct cm_source_facts facts = { NULL, NULL };
 	struct cm_checkout_result result;
@@ -238,20 +247,51 @@ static int from_here(struct cm_local *l, struct cm_error *err)
 	source.path = facts.path;
 	source.git_dir = facts.git_dir;
 	cm_checkout_result_init(&result);
+	result.modules = modules;
 	if (r == CM_OK)
 		r = in_jail(l, &source, &result, err);
 	cm_source_facts_clear(&facts);
 	return r;
 }
 
+/* Without the mark what is left is taken for complete. It is an empty directory, or not ours. */
+static void end_submodules(const struct cm_local *l)
+{
+	CM_AUTO_FREE char *mark = cm_asprintf("%s" CM_SUBMODULES_MARK, l->session.record.checkout);
+
+	remove_beside(l, CM_SUBMODULES_TREE PARTIAL_SUFFIX);
+	if (mark)
+		(void)rmdir(mark);
+}
+
 static int check_out(struct cm_local *l, struct cm_error *err)
 {
-	return cm_giturl_is_remote(l->spec.repo) ? from_remote(l, err) : from_here(l, err);
+	struct cm_module_list modules = { NULL, 0 };
+	int r = cm_giturl_is_remote(l->spec.repo) ? from_remote(l, &modules, err)
+						  : from_here(l, &modules, err);
+
+	if (r == CM_OK && modules.n > 0) {
+		r = cm_local_submodules(l, &modules, err);
+		if (r < 0)
+			remove_unfinished(l);
+		end_submodules(l);
+	}
+	cm_module_list_clear(&modules);
+	return r;
+}
+
+/* A checkout that has its name, but whose submodules nobody came to the end of. */
+static bool lacks_submodules(const struct cm_local *l)
+{
+	CM_AUTO_FREE char *path = cm_asprintf("%s" CM_SUBMODULES_MARK, l->session.record.checkout);
+	struct stat st;
+
+	return path && is_there(l) && lstat(path, &st) == 0;
 }
 
 /*
- * The helper gives a checkout its name when it is complete: a death before the record said so leaves
- * a whole one. What was there before is not ours to take.
+ * The helper gives a checkout its name when it is complete but for submodules: a death before the
+ * record said so leaves a whole one. What was there before is not ours to take.
  */
 static int begin(struct cm_local *l, struct cm_error *err)
 {
@@ -273,6 +313,10 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)
 		r = begin(l, err);
+	if (r == CM_OK && l->session.record.is_checkout_begun && lacks_submodules(l)) {
+		remove_unfinished(l);
+		end_submodules(l);
+	}
 	if (r == CM_OK && !(l->session.record.is_checkout_begun && is_there(l)))
 		r = check_out(l, err);
 	if (r < 0)

@@ -33,6 +33,20 @@ int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t siz
 	return cm_helper_path("casemate-checkout", path, size, err);
 }
 
+int cm_checkout_helper_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_error *err)
+{
+	cm_spec_init(spec);
+	spec->workspace_kind = CM_WORKSPACE_DIR;
+	spec->workspace = cm_strdup(l->session.session_dir);
+	spec->network = CM_NETWORK_NONE;
+	spec->user = CM_USER_USER;
+	spec->git = CM_GIT_RW;
+	spec->min_level = l->spec.min_level;
+	spec->limits.timeout.value = CM_UNLIMITED;
+	return spec->workspace ? CM_OK
+			       : cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
+}
+
 static int read_failure(const struct cm_json *root, const struct cm_buf *text,
 			struct cm_checkout_result *result, struct cm_error *err)
 {
@@ -63,6 +77,8 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	}
 	if (program->end.kind != CM_END_EXIT || program->end.status != 0)
 		r = read_failure(root, &program->err, result, err);
+	else if (result->modules)
+		r = cm_module_list_read(cm_json_get(root, "modules"), result->modules, err);
 	cm_json_free(doc);
 	return r;
 }

@@ -4,17 +4,25 @@
 #define CM_PROVIDERS_LOCAL_CHECKOUT_HELPER_H
 
 #include "providers/local/inside.h"
+#include "providers/local/module_list.h"
 
 struct cm_checkout_result {
 	/* of the report: a name of casemate/error.h, and of a fetch why it failed; "": not told */
 	char code[24];
 	char reason[24];
+	/* filled with the submodules that it tells, and then the caller's; NULL: none are asked for */
+	struct cm_module_list *modules;
 };
 
 void cm_checkout_result_init(struct cm_checkout_result *result);
 /* Add the helper to what the jail shows; path (PATH_MAX bytes) has to outlive extra. */
 int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
 			     struct cm_error *err);
+/*
+ * The spec of a checkout's jail: the session directory to write to, nothing else of the user's, and
+ * the network is none. The caller clears it, also after a failure.
+ */
+int cm_checkout_helper_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_error *err);
 /* An option's number as text, in buf; NULL for 0, which stands for none. */
 #define CM_CHECKOUT_NUMBER_SIZE 12
 const char *cm_checkout_number(int value, char *buf);

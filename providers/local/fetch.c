@@ -314,7 +314,6 @@ void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
 int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
 		   struct cm_store_mirror *mirror, struct cm_error *err)
 {
-	int64_t start_us = cm_clock_mono_us();
 	struct job job = { .remote = remote };
 	int r = cm_local_ssh_init(l, remote->url, remote->has_keys, &job.ssh, err);
 
@@ -325,9 +324,7 @@ int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, boo
 	cm_local_ssh_clear(&job.ssh);
 	if (r == CM_OK)
 		r = cm_store_mirror_used(mirror, err);
-	if (r == CM_OK)
-		cm_local_phase(l, "fetch", start_us);
-	else
+	if (r < 0)
 		cm_store_mirror_close(mirror);
 	return r;
 }
