@@ -196,6 +196,10 @@ static int in_jail(struct cm_local *l, struct job *job, const struct cm_store_mi
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, NULL, &extra, err);
 	cm_local_ssh_hide(l, &job->ssh);
+	/* what it asks for otherwise is for a session's own network */
+	if (r == CM_E_LEVEL && job->ssh.agent)
+		cm_error_hint(err, "use --ssh-key FILE: without an agent no such sockets are "
+				   "needed");
 	if (r == CM_OK)
 		r = run_helper(l, job, is_fresh, result, err);
 	cm_local_task_close(l);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
@@ -18,6 +19,9 @@ int cm_config_read_ssh(struct cm_config *config, const struct cm_layer *flags, s
 	const struct cm_setting *agent = cm_layer_find(flags, CM_KEY_SSH_AGENT);
 	bool is_home = key && cm_text_has_prefix(key->value, "~/") && config->home;
 
+	/* set to nothing, and no passphrase: there is no key that has an empty one */
+	if (config->ssh_passphrase && config->ssh_passphrase[0] == '\0')
+		cm_free_secret(&config->ssh_passphrase);
 	free(cm_ptr_take(&config->ssh_key));
 	config->wants_ssh_agent = agent && strcmp(agent->value, "true") == 0;
 	if (!key)

@@ -192,6 +192,14 @@ refused "*warning: the host key of 127.0.0.1 is revoked*ED25519 $fingerprint*" '
 knows "$work/odd"
 run run --repo "$ssh_url/plain" -- git rev-parse HEAD
 expect_out "$first" 'among lines that the library knows nothing of'
+if is_root; then
+	: >"$work/none"
+	knows "$work/none"
+	[ -d /etc/ssh ] && mount -t tmpfs casemate-test /etc/ssh && cp "$ssh_known_hosts" /etc/ssh/ssh_known_hosts
+	run run --repo "$ssh_url/plain" -- git rev-parse HEAD
+	expect_out "$first" 'that the machine knows'
+	umount /etc/ssh
+fi
 grep ssh-rsa "$ssh_known_hosts" >"$work/rsa"
 knows "$work/rsa"
 run run --repo "$ssh_url/plain" -- true

@@ -108,6 +108,10 @@ static void test_the_passphrase_is_taken_away(void **state)
 	assert_string_equal(told, "- 0  a b ");
 	assert_null(getenv("CASEMATE_SSH_PASSPHRASE"));
 	assert_string_equal(left, "");
+	setenv("CASEMATE_SSH_PASSPHRASE", "", 1);
+	free(told);
+	told = asked_by("--repo ssh://h/a a", &err);
+	assert_string_equal(told, "- 0 -");
 	setenv("CASEMATE_SSH_PASSPHRASE", "abc", 1);
 	assert_resolves("--pass-env CASEMATE_* -e CASEMATE_SSH_PASSPHRASE --repo ssh://h/a a",
 			"repo=ssh://h/a pass-env=CASEMATE_* -- a");
