@@ -6,20 +6,29 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/* n bytes of three */
+static void encode_group(struct cm_buf *out, const uint8_t *p, size_t n, bool is_padded)
+{
+	uint32_t group = 0;
+
+	for (size_t k = 0; k < 3; k++)
+		group = group << 8 | (k < n ? p[k] : 0);
+	for (size_t k = 0; k <= n; k++)
+		cm_buf_putc(out, digits[group >> (18 - 6 * k) & 63]);
+	for (size_t k = n; k < 3 && is_padded; k++)
+		cm_buf_putc(out, '=');
+}
+
 void cm_base64_encode(struct cm_buf *out, const void *data, size_t len, bool is_padded)
 {
 	const uint8_t *p = data;
 
-	for (size_t i = 0; i < len; i += 3) {
-		size_t n = len - i < 3 ? len - i : 3;
-		uint32_t group = 0;
+	while (len > 0) {
+		size_t n = len < 3 ? len : 3;
 
-		for (size_t k = 0; k < n; k++)
-			group |= (uint32_t)p[i + k] << (16 - 8 * k);
-		for (size_t k = 0; k <= n; k++)
-			cm_buf_putc(out, digits[group >> (18 - 6 * k) & 63]);
-		for (size_t k = n; k < 3 && is_padded; k++)
-			cm_buf_putc(out, '=');
+		encode_group(out, p, n, is_padded);
+		p += n;
+		len -= n;
 	}
 }
 

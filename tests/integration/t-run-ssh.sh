@@ -218,7 +218,7 @@ $url" "$url"
 done
 configured "Host work\n HostName bad/name\n"
 run run --repo ssh://work/plain -- true
-refused "~/.ssh/config has a HostName for 'work' that is none" '*' 'a name that is none'
+refused "*/.ssh/config has a HostName for 'work' that is none" '*' 'a name that is none'
 configured "Host 127.*\n IdentityFile ~/.ssh/work\n"
 run run --repo "$ssh_url/plain" -- git rev-parse HEAD
 expect_out "$first" 'only a key'
