@@ -169,8 +169,10 @@ static int read_known(const struct cm_local *l, struct cm_local_ssh *ssh, struct
 
 	if (!host || (l->config->home && !own))
 		return no_memory(err);
-	for (char *p = host; *p != '\0'; p++)
-		*p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+	for (char *p = host; *p != '\0'; p++) {
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p - 'A' + 'a');
+	}
 	r = cm_known_hosts_init(&k, host, port > 0 ? port : ssh->url.port, err);
 	if (r == CM_OK && own)
 		r = add_known(&k, own, err);
@@ -198,8 +200,10 @@ struct keys {
 
 static void add_text(struct keys *k, const char *key, size_t len, bool is_locked)
 {
-	const char *passphrase = is_locked ? k->l->config->ssh_passphrase : "";
+	const char *passphrase = k->l->config->ssh_passphrase;
 
+	if (!is_locked || !passphrase)
+		passphrase = "";
 	cm_buf_append(k->texts, key, len + 1);
 	cm_buf_append(k->texts, passphrase, strlen(passphrase) + 1);
 	k->n++;
@@ -210,7 +214,7 @@ static int try_key(struct keys *k, const char *path)
 {
 	char *text = NULL;
 	ssize_t n = read_file(path, TRUST_SECRET, CM_SSH_KEY_MAX, &text);
-	enum cm_ssh_key_kind kind = n > 0 ? cm_ssh_key_look(text, (size_t)n) : CM_SSH_KEY_NONE;
+	enum cm_ssh_key_kind kind = text ? cm_ssh_key_look(text, (size_t)n) : CM_SSH_KEY_NONE;
 	int r = n == -ENOMEM ? CM_E_NOMEM : CM_OK;
 
 	if (kind == CM_SSH_KEY_LOCKED && !k->l->config->ssh_passphrase) {
@@ -233,20 +237,37 @@ static char *identity_path(const struct cm_local *l, const char *value)
 	return cm_path_join(l->config->home, value);
 }
 
+static int try_named(const struct cm_local *l, const struct cm_strv *named, struct keys *k)
+{
+	for (size_t i = 0; i < named->n; i++) {
+		CM_AUTO_FREE char *path = identity_path(l, named->v[i]);
+
+		if (!path || try_key(k, path) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
+static int try_defaults(const struct cm_local *l, struct keys *k)
+{
+	static const char *const names[] = { "id_ed25519", "id_ecdsa", "id_rsa" };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
+		CM_AUTO_FREE char *path = in_home(l, names[i]);
+
+		if (!path || try_key(k, path) < 0)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
 static int find_keys(const struct cm_local *l, const struct cm_local_ssh *ssh, struct keys *k)
 {
-	static const char *const defaults[] = { "id_ed25519", "id_ecdsa", "id_rsa" };
-	const struct cm_strv *named = &ssh->config.identities;
-	size_t n = named->n > 0 ? named->n : CM_ARRAY_SIZE(defaults);
-	int r = CM_OK;
-
-	for (size_t i = 0; i < n && r == CM_OK && l->config->home; i++) {
-		CM_AUTO_FREE char *path =
-			named->n > 0 ? identity_path(l, named->v[i]) : in_home(l, defaults[i]);
-
-		r = path ? try_key(k, path) : CM_E_NOMEM;
-	}
-	return r;
+	if (!l->config->home)
+		return CM_OK;
+	if (ssh->config.identities.n > 0)
+		return try_named(l, &ssh->config.identities, k);
+	return try_defaults(l, k);
 }
 
 static int wrong_key(const char *path, enum cm_ssh_key_kind kind, struct cm_error *err)
@@ -264,42 +285,65 @@ static int wrong_key(const char *path, enum cm_ssh_key_kind kind, struct cm_erro
 	return CM_E_INVALID;
 }
 
+static int unreadable(const char *path, int error, struct cm_error *err)
+{
+	int code = error == ENOENT ? CM_E_NOT_FOUND : CM_E_SYS;
+
+	cm_error_set(err, code, error, "--ssh-key: cannot read '%s'", path);
+	cm_error_hint(err, "check the path and its permissions");
+	return code;
+}
+
+static void tell_open(struct cm_local *l, int fd, const char *path)
+{
+	CM_AUTO_FREE char *line = NULL;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IROTH) == 0)
+		return;
+	line = cm_asprintf("every user of this host can read '%s': chmod 600 it", path);
+	if (line)
+		cm_local_note(l, line);
+}
+
+static int take_named_key(struct keys *k, const char *path, const char *text, size_t len,
+			  struct cm_error *err)
+{
+	enum cm_ssh_key_kind kind = cm_ssh_key_look(text, len);
+	bool is_locked = kind == CM_SSH_KEY_LOCKED;
+
+	if (kind != CM_SSH_KEY_PLAIN && (!is_locked || !k->l->config->ssh_passphrase))
+		return wrong_key(path, kind, err);
+	add_text(k, text, len, is_locked);
+	return CM_OK;
+}
+
 /* --ssh-key. Unlike one that is found it may be anything that can be read, and has to be a key. */
 static int read_named_key(struct cm_local *l, struct keys *k, struct cm_error *err)
 {
 	const char *path = l->config->ssh_key;
 	CM_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	char *text = cm_malloc(CM_SSH_KEY_MAX + 1);
-	enum cm_ssh_key_kind kind = CM_SSH_KEY_NONE;
-	ssize_t n = fd < 0 ? -errno : text ? cm_read_all(fd, text, CM_SSH_KEY_MAX) : -ENOMEM;
-	struct stat st;
-	int r = CM_OK;
+	char *text;
+	ssize_t n;
+	int r;
 
-	if (n == -E2BIG)
-		r = wrong_key(path, kind, err);
-	else if (n < 0) {
-		r = cm_error_set(err, n == -ENOENT ? CM_E_NOT_FOUND : CM_E_SYS, (int)-n,
-				 "--ssh-key: cannot read '%s'", path);
-		cm_error_hint(err, "check the path and its permissions");
-	}
-	if (r == CM_OK) {
+	if (fd < 0)
+		return unreadable(path, errno, err);
+	text = cm_malloc(CM_SSH_KEY_MAX + 1);
+	if (!text)
+		return no_memory(err);
+	n = cm_read_all(fd, text, CM_SSH_KEY_MAX);
+	if (n == -E2BIG) {
+		r = wrong_key(path, CM_SSH_KEY_NONE, err);
+	} else if (n < 0) {
+		r = unreadable(path, (int)-n, err);
+	} else {
 		text[n] = '\0';
-		kind = cm_ssh_key_look(text, (size_t)n);
-		if (kind == CM_SSH_KEY_PLAIN ||
-		    (kind == CM_SSH_KEY_LOCKED && l->config->ssh_passphrase))
-			add_text(k, text, (size_t)n, kind == CM_SSH_KEY_LOCKED);
-		else
-			r = wrong_key(path, kind, err);
+		r = take_named_key(k, path, text, (size_t)n, err);
 	}
-	if (r == CM_OK && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
-		CM_AUTO_FREE char *line = cm_asprintf("every user of this host can read '%s': "
-						      "chmod 600 it",
-						      path);
-
-		if (line)
-			cm_local_note(l, line);
-	}
-	forget(text, n);
+	if (r == CM_OK)
+		tell_open(l, fd, path);
+	forget(text, n < 0 ? (ssize_t)CM_SSH_KEY_MAX : n);
 	return r;
 }
 
