@@ -171,18 +171,25 @@ int cm_node_read(const char *path, struct cm_node *ret, struct cm_error *err)
 	return CM_OK;
 }
 
-/* Opens a regular file for reading without being held up by a FIFO. fd or -errno. */
+/*
+ * Opens a regular file for reading; fd or -errno. What it is is seen before it is opened: names of a
+ * tree may lead anywhere, and of a FIFO or a device the opening itself is an act.
+ */
 static int open_regular_at(int dirfd, const char *path)
 {
-	CM_AUTO_FD int fd = -1;
+	CM_AUTO_FD int fd = openat(dirfd, path, O_PATH | O_CLOEXEC);
+	char name[sizeof("/proc/self/fd/") + 12];
 	struct stat st;
+	int r;
 
-	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return cm_fd_take(&fd);
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	/* O_NONBLOCK: not to wait for who has a lease on it */
+	r = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return r < 0 ? -errno : r;
 }
 
 int cm_read_text_at(int dirfd, const char *path, size_t max, char **ret)
