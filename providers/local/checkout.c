@@ -289,14 +289,36 @@ static bool lacks_submodules(const struct cm_local *l)
 	return path && is_there(l) && lstat(path, &st) == 0;
 }
 
+/* What was there before is not ours to take; only of an empty directory nothing is lost. */
+static int make_room(const struct cm_local *l, struct cm_error *err)
+{
+	const char *path = l->session.record.checkout;
+	CM_AUTO_FD int dir_fd =
+		open(l->session.session_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (!is_there(l) ||
+	    (dir_fd >= 0 && unlinkat(dir_fd, cm_path_base(path), AT_REMOVEDIR) == 0))
+		return CM_OK;
+	cm_error_set(err, CM_E_EXISTS, 0,
+		     "'%s' is there already, and is no checkout of session '%s'", path,
+		     l->session.record.id);
+	cm_error_hint(err, "move it away, or name another session: --session ID");
+	return CM_E_EXISTS;
+}
+
 /*
  * The helper gives a checkout its name when it is complete but for submodules: a death before the
- * record said so leaves a whole one. What was there before is not ours to take.
+ * record said so leaves a whole one.
  */
 static int begin(struct cm_local *l, struct cm_error *err)
 {
-	if (l->is_temporary || l->session.record.is_checkout_begun || is_there(l))
+	int r;
+
+	if (l->is_temporary || l->session.record.is_checkout_begun)
 		return CM_OK;
+	r = make_room(l, err);
+	if (r < 0)
+		return r;
 	l->session.record.is_checkout_begun = true;
 	return cm_store_session_save(&l->session, false, err);
 }

@@ -7,6 +7,47 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lib-repo.sh"
 
+begin "the user's work"
+repository "$work/w"
+repository "$work/w2"
+start_files
+run run --session e --git rw --repo . -- sh -c 'echo mine >file; echo new >new; rm run; git add new
+git config user.name x; git config user.email x@example.org; git branch -m mine'
+expect_status 0 'a session'
+run stop e
+g -C "$work/w" update-ref refs/heads/main v1
+listing() { (cd "$root/e/w" && find . \( -path ./.git -o -path ./.git/index \) -o -printf '%P %y %m %l %T@\n' | sort && cat file new); }
+was=$(listing)
+for again in '' '--repo .' "--repo $work/w"; do
+	# shellcheck disable=SC2086
+	run run --session e $again -- sh -c 'git log -1 --format=%s; git rev-parse --abbrev-ref HEAD; git status --short'
+	is "$rc $(out)" '0 second
+mine
+ M file
+A  new
+ D run' "is as it was: ${again%"$work"*}"
+	run stop e
+done
+is "$(listing)" "$was" 'in each file'
+is "$(err | grep -c 'casemate: checkout')" 0 'nothing is checked out'
+run run --session e --repo "$work/w2" -- true
+refused "session 'e' was made with another --repo: '$work/w'" "*'casemate rm e'*" 'another repository is refused'
+run run --session e --repo . --ref side -- true
+refused "session 'e' was made with another --ref: 'none'" '*' 'and another ref'
+is "$(listing)" "$was" 'which changes nothing'
+# what is removed by its owner is removed
+rm -rf "$root/e/w/.git"
+run run --session e --repo . -- sh -c 'cat file; ls -a | grep -c "^[.]git$"'
+is "$rc $(out)" '1 mine
+0' 'without its git directory it is what it is'
+run stop e
+rm -rf "${root:?}/e/w"
+run run --session e --repo . -- cat file
+expect_out one 'one that is gone is made anew'
+run rm --files e
+rm -rf "$work/w2"
+finish
+
 # Who writes to a FIFO waits until somebody opens it to read: a file after that says that one did.
 watch_fifo() { # FIFO
 	(echo x >"$1" && : >"$work/opened") 2>/dev/null &
@@ -57,6 +98,30 @@ for git in rw pinned; do
 	done
 done
 rm -f "$work/opened"
+finish
+
+begin 'what is no checkout of ours'
+repository "$work/w"
+start_files
+run run --session k -- sh -c 'mkdir w; echo y >w/y'
+run rm k
+run run --session k --repo . -- true
+refused "'$root/k/w' is there already, and is no checkout of session 'k'" '*' 'a directory with files'
+is "$(cat "$root/k/w/y")" y 'is left alone'
+rm -rf "${root:?}/k/w"
+ln -s "$work/w" "$root/k/w"
+run run --session k --repo . -- true
+refused "'$root/k/w' is there already, and is no checkout of session 'k'" '*' 'a link'
+rm -f "$root/k/w"
+echo file >"$root/k/w"
+run run --session k --repo . -- true
+refused "'$root/k/w' is there already, and is no checkout of session 'k'" '*' 'a file'
+rm -f "$root/k/w"
+run run --session k -- mkdir w
+run rm k
+run run --session k --repo . -- cat file
+is "$rc $(out)" '0 two' 'an empty directory is no loss'
+run rm --files k
 finish
 
 done_testing
