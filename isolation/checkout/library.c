@@ -8,6 +8,8 @@
 
 #include "runtime/base/fd.h"
 
+#define CAUSE_MAX 240
+
 /*
  * Extensions of a source that change nothing for who only reads its objects and refs: the others
  * (objectformat, refstorage) stay unknown, so that libgit2 refuses what it would misread.
@@ -129,6 +131,18 @@ static int classify(const git_error *e)
 	return CM_E_CHECKOUT;
 }
 
+/* What the kernel said is at the end, and what is long is a path: of that the middle is left out. */
+static void set_message(struct cm_error *err, int code, const char *what, const char *cause)
+{
+	size_t len = strlen(cause);
+
+	if (len <= CAUSE_MAX)
+		cm_error_set(err, code, 0, "%s: %s", what, cause);
+	else
+		cm_error_set(err, code, 0, "%s: %.*s...%s", what, CAUSE_MAX / 2, cause,
+			     cause + len - CAUSE_MAX / 2);
+}
+
 int cm_library_error(struct cm_error *err, const char *fmt, ...)
 {
 	const git_error *e = git_error_last();
@@ -139,7 +153,7 @@ int cm_library_error(struct cm_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	cm_error_set(err, code, 0, "%s: %s", what, e && e->message ? e->message : "unknown cause");
+	set_message(err, code, what, e && e->message ? e->message : "unknown cause");
 	add_hint(err, code);
 	git_error_clear();
 	return code;
