@@ -161,17 +161,17 @@ tries_of() { # REASON
 }
 
 check_run() { # MODE SCHEME URL REASON SECONDS
-	local of=$work/runs/$1-$2 status ms kb tries again
-	read -r status ms kb < <(tail -n 1 "$of.err")
+	local run=$work/runs/$1-$2 status ms kb tries again
+	read -r status ms kb < <(tail -n 1 "$run.err")
 	is "$status" 125 "$1, $2: the status"
-	like "$(cat "$of.err")" "*casemate: cannot fetch '$3'*
+	like "$(cat "$run.err")" "*casemate: cannot fetch '$3'*
 hint: *" "$1, $2: says what failed, and a hint"
-	[ "$ms" -lt $(($5 * 1000 + 20000)) ] && [ ! -s "$of.out" ]
+	[ "$ms" -lt $(($5 * 1000 + 20000)) ] && [ ! -s "$run.out" ]
 	ok "$1, $2: in $5 s and the time of its retries ($ms ms)"
-	! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]' "$of.err"
+	! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]' "$run.err"
 	ok "$1, $2: nothing that a terminal obeys"
 	tries=$(tries_of "$4")
-	again=$(sed -n 's/.*; trying again in \([0-9]*\) s$/\1/p' "$of.err" | tr '\n' ' ')
+	again=$(sed -n 's/.*; trying again in \([0-9]*\) s$/\1/p' "$run.err" | tr '\n' ' ')
 	case $tries in
 	1) is "$again" '' "$1, $2: is not tried again" ;;
 	3) is "$again" '1 4 ' "$1, $2: is tried again twice, which is said" ;;
@@ -215,6 +215,94 @@ wait "${background_pids[@]}"
 each_mode check_bad
 stop_servers
 addresses=()
+rm -rf "${work:?}/runs"
+finish
+
+# Enough files that writing them takes a while.
+(cd "$repos" && repo_many_files large 6000)
+server_git "$repos" || skip_all TOOLS "no $missing"
+large_url=$git_url/large
+plain_url=$git_url/plain
+
+# --- disk, processor time, memory -------------------------------------------------------------------
+
+# A file system of 20 MiB at $small, with nothing in it.
+small_disk() {
+	small=$work/small
+	mkdir -p "$small"
+	mount -t tmpfs -o size=20m,nr_inodes=2000 casemate-test "$small"
+	give "$small"
+}
+
+check_out() { # SOURCE TARGET [PRLIMIT-OPTION...]
+	local source=$1 target=$2
+	shift 2
+	measured "${as[@]}" prlimit "$@" timeout -k 1 150 "$top/bin/casemate-checkout" \
+		--source "$source" --target "$target" --report-fd 1 >"$work/out" 2>"$work/err"
+	read -r rc _ kb < <(tail -n 1 "$work/err")
+}
+
+# Repositories of one kind each: a pack that is large, one that becomes large, many small files
+bounds_repositories() {
+	(
+		cd "$repos" && git init -q -b main incompressible &&
+			head -c 30000000 /dev/urandom >incompressible/data && commit incompressible d
+		git init -q -b main zeros && head -c 400000000 /dev/zero >zeros/data && commit zeros d
+		rm zeros/data
+		repo_many_files inodes 3000
+	)
+	chmod -R go+rX "$repos"
+}
+
+t_disk() {
+	small_disk
+	mkdir "$small/m"
+	give "$small/m"
+	helper_at "$small/m" "$git_url/incompressible"
+	is "$(json code "$small/m.out") $(json reason "$small/m.out")" 'limit disk-full' 'a pack that does not fit'
+	is "$(find "$small/m" -path '*/pack/*' -type f)" '' 'of which nothing is left'
+	rm "$small"/m.*
+	helper_at "$small/m" "$plain_url"
+	is "$(json code "$small/m.out")" ok 'control: one that does'
+	check_out "$repos/zeros" "$small/t"
+	is "$rc $(json code) $(find "$small" -mindepth 1 -maxdepth 1 -name 't*')" '1 limit ' \
+		'a file that does not fit, of which nothing is left'
+	check_out "$repos/inodes" "$small/t"
+	is "$rc $(json code) $(find "$small" -mindepth 1 -maxdepth 1 -name 't*')" '1 limit ' \
+		'more files than there may be, of which nothing is left'
+	umount "$small"
+	rmdir "$small"
+}
+
+t_processor_time() {
+	begin_server inflate
+	mkdir -p "$work/runs/cpu"
+	give "$work/runs"
+	measured "${as[@]}" prlimit --cpu=2:60 timeout -k 1 150 "$top/bin/casemate-checkout" --fetch \
+		"$url_git" --mirror "$work/runs/cpu" --report-fd 1 >"$work/out" 2>"$work/err"
+	is "$(json code) $(json reason)" 'limit too-much-work' 'a lower limit of the caller holds'
+	is "$(find "$work/runs/cpu" -path '*/pack/*' -type f)" '' 'and leaves nothing'
+
+}
+
+t_memory() {
+	check_out "$repos/zeros" "$work/runs/t" --data=200000000
+	is "$rc $(json code) $(json reason)" '1 limit too-much-memory' 'a file that needs more'
+	[ "$kb" -lt 300000 ] && [ -z "$(find "$work/runs" -mindepth 1 -maxdepth 1 -name 't*')" ]
+	ok "and gets no more, and leaves nothing ($kb KB)"
+	check_out "$repos/plain" "$work/runs/t" --data=200000000
+	is "$rc" 0 'control: one that does not'
+}
+
+bounds_repositories
+begin_remote 'bounds'
+t_processor_time
+t_memory
+if is_root; then
+	t_disk
+else
+	skip ROOT 'no file system of its own' 'disk'
+fi
 rm -rf "${work:?}/runs"
 finish
 
@@ -288,12 +376,6 @@ nothing_of() { # PHASE
 	[ ! -e "$work/w/ran" ] && [ -z "$(find "$root" -mindepth 1 2>/dev/null)" ] && [ -z "$(our_processes)" ]
 	ok "$1: nothing but the mirror is left"
 }
-
-# Enough files that writing them takes a while.
-(cd "$repos" && repo_many_files large 6000)
-server_git "$repos" || skip_all TOOLS "no $missing"
-large_url=$git_url/large
-plain_url=$git_url/plain
 
 begin_remote 'stopped'
 for phase in $phases; do
