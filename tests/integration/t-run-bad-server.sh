@@ -294,12 +294,41 @@ t_memory() {
 	is "$rc" 0 'control: one that does not'
 }
 
+# A name server that takes questions and has no answers: nothing that the process waits for could be
+# ended from beside it, so that it is ended as a whole.
+begin_name_server() {
+	new_server_dir
+	printf 'nameserver 127.0.0.77\noptions timeout:30 attempts:5\n' >"$server_dir/resolv.conf"
+	: >"$server_dir/log"
+	serve "says_port $server_dir/log" "$server_dir/log" python3 -c 'import signal, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.77", 53))
+print("port 53", flush=True)
+signal.pause()' || return 1
+	mount --bind "$server_dir/resolv.conf" /etc/resolv.conf
+}
+
+t_name_server() {
+	begin_name_server || {
+		skip ROOT 'no name server of our own' 'a name server that does not answer'
+		return
+	}
+	helper_at "$work/runs/name" http://a-name.example.org/x
+	umount /etc/resolv.conf
+	is "$(grep -c . "$work/runs/name.out") $(json code "$work/runs/name.out") $(json reason "$work/runs/name.out")" \
+		'1 timeout silent' 'a name server that does not answer: the report is whole'
+	read -r _ ms _ < <(tail -n 1 "$work/runs/name.err")
+	[ "$ms" -lt 40000 ]
+	ok "a name server that does not answer: in 40 s ($ms ms)"
+}
+
 bounds_repositories
 begin_remote 'bounds'
 t_processor_time
 t_memory
 if is_root; then
 	t_disk
+	t_name_server
 else
 	skip ROOT 'no file system of its own' 'disk'
 fi
