@@ -106,6 +106,14 @@ int cm_local_setup_begin(struct cm_local *l, struct cm_error *err);
 /* since_us: when it began (CLOCK_MONOTONIC) */
 int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, int64_t since_us,
 			struct cm_error *err);
+/*
+ * Is setup given what the session's commands are not? Then it runs in a jail of its own, between
+ * cm_local_checkout and cm_local_start: cm_local_setup_open makes it, in l->jail and with l->env, and
+ * when cm_local_setup_close returns nothing of it is left. That is right also after a failure.
+ */
+bool cm_local_setup_is_apart(const struct cm_local *l);
+int cm_local_setup_open(struct cm_local *l, struct cm_error *err);
+void cm_local_setup_close(struct cm_local *l);
 /* Where the marker is written, inside; NULL without a checkout. */
 const char *cm_local_marker_dir(const struct cm_local *l);
 

@@ -7,6 +7,8 @@
 #include "providers/local/local.h"
 #include "runtime/spec/keys.h"
 
+struct cm_local_plan;
+
 void cm_local_note(struct cm_local *l, const char *text);
 /* A phase that began at since_us (CLOCK_MONOTONIC) has ended. */
 void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
@@ -19,6 +21,13 @@ char *cm_local_setup_digest(const struct cm_strv *setup);
 
 /* start.c: <root>/<id> */
 int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
+/* start.c: the tree that the command works in, as the workspace facts want it; NULL: what the caller
+ * is in. Borrowed. */
+const char *cm_local_work_dir(const struct cm_local *l);
+/* start.c: make what of the session's own has to be there, and mount what of it is beside the tree;
+ * *ret_marker has to outlive extra, and is the caller's. */
+int cm_local_mount_own(struct cm_local *l, struct cm_local_plan *extra, char **ret_marker,
+		       struct cm_error *err);
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
@@ -96,6 +105,8 @@ struct cm_local_plan {
 	 * commands need is still looked for. May be NULL.
 	 */
 	int (*ready)(struct cm_local *l, const struct cm_buf *plan, struct cm_error *err);
+	/* in a jail that ends with its client: the home and /tmp are the session's all the same */
+	bool has_home;
 	/* as the planner's request has it: for a jail of our own on the host's network */
 	bool refuses_unix_sockets;
 };

@@ -115,8 +115,8 @@ static void add_mounts(struct cm_plan_builder *b, const struct cm_local_plan *ex
 }
 
 static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
-			 const struct facts *facts, bool is_temporary, struct cm_plan_request *req,
-			 char **own_home, char **own_tmp)
+			 const struct facts *facts, bool is_temporary, bool has_home,
+			 struct cm_plan_request *req, char **own_home, char **own_tmp)
 {
 	const struct cm_session_record *record = &l->session.record;
 	CM_AUTO_FREE char *real = NULL;
@@ -133,7 +133,7 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 	if (record->slot != CM_SLOT_NONE)
 		req->slot_base = cm_local_slot_base(record->slot);
 	req->generation = record->generation;
-	if (is_temporary)
+	if (is_temporary && !has_home)
 		return;
 	/* without a link on the way: who mounts them follows none */
 	real = cm_fd_real_path(l->session.dir_fd);
@@ -141,6 +141,8 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 	*own_tmp = cm_path_join(real ? real : l->session.dir, CM_STORE_HOME_TMP);
 	req->home_dir = *own_home;
 	req->tmp_dir = *own_tmp;
+	if (is_temporary)
+		return;
 	req->socket_path = l->session.socket_path;
 	req->state_dir = l->session.dir;
 }
@@ -316,7 +318,8 @@ int cm_local_plan_make(struct cm_local *l, const struct cm_spec *spec, const cha
 	w->home = w->tmp = NULL;
 	cm_plan_builder_init(&w->builder);
 	cm_skeleton_init(&w->skeleton);
-	fill_request(l, spec, &w->facts, is_temporary, &w->req, &w->home, &w->tmp);
+	fill_request(l, spec, &w->facts, is_temporary, extra && extra->has_home, &w->req, &w->home,
+		     &w->tmp);
 	w->req.refuses_unix_sockets = extra && extra->refuses_unix_sockets;
 	if (extra && extra->is_of_mirrors)
 		w->req.slot_base = cm_local_slot_base(CM_ID_SLOT_MIRRORS);

@@ -19,8 +19,7 @@
 #define POLL_NS 2000000L
 #define MARKER_DIR "/.mastra-sandbox"
 
-/* The tree that the command works in, as the workspace facts want it; NULL: what the caller is in. */
-static const char *work_dir(const struct cm_local *l)
+const char *cm_local_work_dir(const struct cm_local *l)
 {
 	switch (l->spec.workspace_kind) {
 	case CM_WORKSPACE_REPO:
@@ -37,7 +36,8 @@ static const char *work_dir(const struct cm_local *l)
 
 static bool needs_session_dir(const struct cm_local *l)
 {
-	return work_dir(l) == l->session.session_dir || l->spec.workspace_kind == CM_WORKSPACE_REPO;
+	return cm_local_work_dir(l) == l->session.session_dir ||
+	       l->spec.workspace_kind == CM_WORKSPACE_REPO;
 }
 
 /* Beside the checkout, so that what looks for Mastra's marker finds it where it always was. */
@@ -91,7 +91,7 @@ static int connect_running(struct cm_local *l, struct cm_error *err)
 	if (!spec.volumes)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	/* facts and environment as a start would have them; the plan is the running jail's */
-	r = cm_local_plan_make(l, &spec, work_dir(l), false, NULL, NULL, err);
+	r = cm_local_plan_make(l, &spec, cm_local_work_dir(l), false, NULL, NULL, err);
 	free(spec.volumes);
 	if (r < 0)
 		return r;
@@ -183,6 +183,26 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 	return r < 0 ? r : cm_jail_plan(&l->jail, plan->data, plan->len, err);
 }
 
+int cm_local_mount_own(struct cm_local *l, struct cm_local_plan *extra, char **ret_marker,
+		       struct cm_error *err)
+{
+	CM_AUTO_FREE char *marker = NULL;
+	int r = needs_session_dir(l) ? cm_local_make_session_dir(l, err) : CM_OK;
+
+	if (r < 0 || l->spec.workspace_kind != CM_WORKSPACE_REPO)
+		return r;
+	marker = cm_asprintf("%s" MARKER_DIR, l->session.session_dir);
+	if (!marker)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	r = make_marker_dir(l, marker, err);
+	if (r < 0)
+		return r;
+	extra->mounts[extra->n_mounts++] =
+		(struct cm_local_mount){ marker, marker, CM_OPF_WRITABLE };
+	*ret_marker = cm_ptr_take(&marker);
+	return CM_OK;
+}
+
 int cm_local_start(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
@@ -196,23 +216,14 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 			return r;
 	}
 	r = bound(l, err);
-	if (r < 0)
-		return r;
-	if (needs_session_dir(l))
-		r = cm_local_make_session_dir(l, err);
-	if (r == CM_OK && l->spec.workspace_kind == CM_WORKSPACE_REPO) {
-		marker = cm_asprintf("%s" MARKER_DIR, l->session.session_dir);
-		if (!marker)
-			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
-		r = make_marker_dir(l, marker, err);
-		extra.mounts[extra.n_mounts++] =
-			(struct cm_local_mount){ marker, marker, CM_OPF_WRITABLE };
-	}
+	if (r == CM_OK)
+		r = cm_local_mount_own(l, &extra, &marker, err);
 	if (r < 0)
 		return r;
 	l->session.record.generation++;
 	cm_buf_init(&plan, 16UL * 1024 * 1024);
-	return cm_local_plan_make(l, &l->spec, work_dir(l), l->is_temporary, &extra, &plan, err);
+	return cm_local_plan_make(l, &l->spec, cm_local_work_dir(l), l->is_temporary, &extra, &plan,
+				  err);
 }
 
 const char *cm_local_marker_dir(const struct cm_local *l)

@@ -36,12 +36,19 @@ struct seen {
 	bool is_held;
 };
 
-static const struct cm_json *commands_of(const struct seen *seen)
+/* The first of "commands", "env" or "secrets". */
+static const struct cm_json *list_of(const struct seen *seen, const char *key)
 {
 	const struct cm_json *root = seen->doc ? cm_json_root(seen->doc) : NULL;
-	const struct cm_json *list = root ? cm_json_get(root, "commands") : NULL;
+	const struct cm_json *list = root ? cm_json_get(root, key) : NULL;
 
 	return list ? list->first_child : NULL;
+}
+
+/* NULL: the session's */
+static const char *network_of(const struct seen *seen)
+{
+	return seen->doc ? cm_json_str(cm_json_root(seen->doc), "network", NULL) : NULL;
 }
 
 /* A setup that runs holds the lock; where it is free, one that began was interrupted. */
@@ -127,6 +134,12 @@ static void put_how(struct cm_buf *out, const struct cm_session_record *r)
 	put_line(out, "took", took);
 }
 
+static void put_list(struct cm_buf *out, const char *label, const struct cm_json *v)
+{
+	for (; v; v = v->next)
+		put_line(out, label, v->type == CM_JSON_STRING ? v->u.string : "?");
+}
+
 static void write_text(const struct seen *seen, struct cm_buf *out)
 {
 	const struct cm_session_record *r = &seen->s.record;
@@ -137,8 +150,20 @@ static void write_text(const struct seen *seen, struct cm_buf *out)
 	put_time(out, "began", r->setup_begun_ms);
 	if (r->setup_digest && r->setup_digest[0] != '\0')
 		put_line(out, "digest", r->setup_digest);
-	for (const struct cm_json *v = commands_of(seen); v; v = v->next)
-		put_line(out, "command", v->type == CM_JSON_STRING ? v->u.string : "?");
+	put_list(out, "command", list_of(seen, "commands"));
+	if (network_of(seen))
+		put_line(out, "network", network_of(seen));
+	put_list(out, "variable", list_of(seen, "env"));
+	put_list(out, "secret", list_of(seen, "secrets"));
+}
+
+static void write_list(struct cm_json_writer *w, const char *key, const struct cm_json *v)
+{
+	cm_jw_key(w, key);
+	cm_jw_array(w);
+	for (; v; v = v->next)
+		cm_jw_string(w, v->type == CM_JSON_STRING ? v->u.string : NULL);
+	cm_jw_end_array(w);
 }
 
 static void write_json(const struct seen *seen, struct cm_buf *out)
@@ -160,11 +185,10 @@ static void write_json(const struct seen *seen, struct cm_buf *out)
 	cm_cli_write_time(&w, "ended", has_ended ? r->setup_ms : 0);
 	cm_jw_kint(&w, "durationMs", r->setup_took_ms);
 	cm_jw_kstring(&w, "digest", r->setup_digest);
-	cm_jw_key(&w, "commands");
-	cm_jw_array(&w);
-	for (const struct cm_json *v = commands_of(seen); v; v = v->next)
-		cm_jw_string(&w, v->type == CM_JSON_STRING ? v->u.string : NULL);
-	cm_jw_end_array(&w);
+	write_list(&w, "commands", list_of(seen, "commands"));
+	cm_jw_kstring(&w, "network", network_of(seen));
+	write_list(&w, "env", list_of(seen, "env"));
+	write_list(&w, "secrets", list_of(seen, "secrets"));
 	cm_jw_end_object(&w);
 	cm_buf_putc(out, '\n');
 }
@@ -250,6 +274,15 @@ static int add_pair(struct cm_strv *argv, const char *option, const char *value)
 	return cm_strv_add(argv, option) < 0 ? CM_E_NOMEM : cm_strv_add(argv, value);
 }
 
+static int add_list(struct cm_strv *argv, const char *option, const struct cm_json *v)
+{
+	int r = CM_OK;
+
+	for (; v && r == CM_OK; v = v->next)
+		r = v->type == CM_JSON_STRING ? add_pair(argv, option, v->u.string) : CM_OK;
+	return r;
+}
+
 /* The command line that would run it again, so that it is read and bounded as any other. */
 static int fill_argv(const struct seen *seen, struct cm_strv *argv, bool is_quiet)
 {
@@ -262,8 +295,14 @@ static int fill_argv(const struct seen *seen, struct cm_strv *argv, bool is_quie
 		r = cm_strv_add(argv, "--setup-again");
 	if (r == CM_OK && is_quiet)
 		r = cm_strv_add(argv, "--quiet");
-	for (const struct cm_json *v = commands_of(seen); v && r == CM_OK; v = v->next)
-		r = v->type == CM_JSON_STRING ? add_pair(argv, "--setup", v->u.string) : CM_OK;
+	if (r == CM_OK)
+		r = add_list(argv, "--setup", list_of(seen, "commands"));
+	if (r == CM_OK)
+		r = add_list(argv, "--setup-env", list_of(seen, "env"));
+	if (r == CM_OK)
+		r = add_list(argv, "--setup-secret", list_of(seen, "secrets"));
+	if (r == CM_OK && network_of(seen))
+		r = add_pair(argv, "--setup-network", network_of(seen));
 	return r;
 }
 
@@ -283,7 +322,7 @@ static int retry(struct cm_cli *cli, const struct seen *seen, bool is_quiet)
 	struct cm_spec spec;
 	int status;
 
-	if (!commands_of(seen))
+	if (!list_of(seen, "commands"))
 		return no_commands(cli, seen->s.record.id);
 	if (fill_argv(seen, &argv, is_quiet) < 0) {
 		(void)cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the setup");

@@ -303,6 +303,21 @@ static int run_setup(struct run *run, struct cm_error *err)
 	return cm_cli_setup_run(&run->setup, err);
 }
 
+/* With rights or secrets of its own, and so in a jail of its own. */
+static int run_setup_apart(struct run *run, struct cm_error *err)
+{
+	int r;
+
+	if (!cm_local_setup_is_apart(&run->local))
+		return CM_OK;
+	run->result.phase = "setup";
+	r = cm_local_setup_open(&run->local, err);
+	if (r == CM_OK)
+		r = run_setup(run, err);
+	cm_local_setup_close(&run->local);
+	return r;
+}
+
 /*
  * The command. Where nothing has to come before it, it is asked for while the jail is still being
  * made, which saves a round trip.
@@ -376,6 +391,8 @@ static int prepare(struct run *run, struct cm_error *err)
 			 cm_strv_env_get(&run->cli->config.env, "TERM"));
 	r = cm_local_checkout(&run->local, err);
 	cm_progress_clear(&run->progress);
+	if (r == CM_OK)
+		r = run_setup_apart(run, err);
 	if (r < 0)
 		return r;
 	run->result.phase = "start";

@@ -2,6 +2,7 @@
 #include "runtime/cli/setup.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,13 +44,33 @@ static void cut_tail(struct cm_setup_report *report)
 	report->tail_len -= n;
 }
 
+/* What is shown goes to who has the secrets; what is kept must not have them. */
+static void keep(struct cm_setup *setup, struct cm_redact *redact, const char *bytes, size_t len,
+		 bool is_last)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+
+	cm_buf_init(&out, SIZE_MAX / 2);
+	cm_redact_add(redact, bytes, len, is_last, &out);
+	if (cm_buf_status(&out) != CM_OK || out.len == 0)
+		return;
+	cm_setup_log_add(&setup->log, out.data, out.len);
+	keep_tail(&setup->report, out.data, out.len);
+}
+
 static void on_seen(void *data, int from, const char *bytes, size_t len)
 {
 	struct cm_setup *setup = data;
 
-	(void)from;
-	cm_setup_log_add(&setup->log, bytes, len);
-	keep_tail(&setup->report, bytes, len);
+	keep(setup, from == STDERR_FILENO ? &setup->redact_err : &setup->redact_out, bytes, len,
+	     false);
+}
+
+/* A command has ended: nothing completes what was held back. */
+static void keep_rest(struct cm_setup *setup)
+{
+	keep(setup, &setup->redact_out, "", 0, true);
+	keep(setup, &setup->redact_err, "", 0, true);
 }
 
 static int ask(struct cm_setup *setup, char *const *argv, struct cm_error *err)
@@ -120,6 +141,7 @@ static int run_inside(struct cm_setup *setup, char *const *argv, struct cm_rec_e
 		r = ask(setup, argv, err);
 	if (r == CM_OK)
 		r = cm_relay_run(relay, err);
+	keep_rest(setup);
 	if (r == CM_OK)
 		*ret = relay->end;
 	/* whatever it made of the signal: who sent it wants no more of this */
@@ -245,6 +267,8 @@ int cm_cli_setup_run(struct cm_setup *setup, struct cm_error *err)
 	if (r < 0)
 		return r;
 	setup->report = (struct cm_setup_report){ .has_run = true };
+	cm_redact_init(&setup->redact_out, &local->config->setup_secrets);
+	cm_redact_init(&setup->redact_err, &local->config->setup_secrets);
 	open_log(setup);
 	for (size_t i = 0; i < local->spec.setup.n && r == CM_OK; i++)
 		r = run_one(setup, i, since_us, err);
@@ -256,5 +280,7 @@ int cm_cli_setup_run(struct cm_setup *setup, struct cm_error *err)
 	setup->report.took_ms = (cm_clock_mono_us() - since_us) / 1000;
 	cut_tail(&setup->report);
 	close_log(setup);
+	cm_redact_clear(&setup->redact_out);
+	cm_redact_clear(&setup->redact_err);
 	return r;
 }

@@ -12,6 +12,7 @@
 
 #include "providers/local/local.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/redact.h"
 #include "runtime/cli/relay.h"
 #include "runtime/store/setup_log.h"
 
@@ -43,6 +44,8 @@ struct cm_setup {
 	struct cm_setup_report report;
 	/* for setup.c */
 	struct cm_setup_log log;
+	struct cm_redact redact_out;
+	struct cm_redact redact_err;
 };
 
 /*

@@ -77,7 +77,7 @@ static int tighten_cpuset(struct tighten *t, struct cm_error *err)
 /* The one word of each key that is tighter than every other. */
 static unsigned int tightest_word(enum cm_key key)
 {
-	if (key == CM_KEY_NETWORK)
+	if (key == CM_KEY_NETWORK || key == CM_KEY_SETUP_NETWORK)
 		return CM_NETWORK_NONE;
 	if (key == CM_KEY_USER)
 		return CM_USER_USER;
@@ -98,6 +98,10 @@ static int tighten_word(struct tighten *t, struct cm_error *err)
 	t->is_looser = *most != tightest && *have == tightest;
 	if (t->is_changed)
 		*have = *most;
+	/* setup is no way around it */
+	if (t->info->key == CM_KEY_NETWORK && *most == tightest &&
+	    t->spec->setup_network == CM_NETWORK_HOST)
+		t->spec->setup_network = CM_NETWORK_NONE;
 	return CM_OK;
 }
 

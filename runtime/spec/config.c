@@ -198,6 +198,9 @@ void cm_config_clear(struct cm_config *config)
 	cm_free_secret(&config->git_secret);
 	cm_free_secret(&config->ssh_passphrase);
 	free(config->ssh_key);
+	for (size_t i = 0; i < config->setup_secrets.n; i++)
+		cm_free_secret(&config->setup_secrets.v[i]);
+	cm_strv_clear(&config->setup_secrets);
 	free(config->cwd);
 	free(config->home);
 	free(config->user_file);
@@ -417,6 +420,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 		r = cm_config_read_credential(config, flags, m, err);
 	if (r == CM_OK)
 		r = cm_config_read_ssh(config, flags, err);
+	if (r == CM_OK)
+		r = cm_config_read_setup_secrets(config, flags, err);
 	if (r == CM_OK)
 		r = load_files(config, err);
 	if (r == CM_OK)

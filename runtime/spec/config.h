@@ -22,7 +22,7 @@
 struct cm_config {
 	/*
 	 * the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN,
-	 * CASEMATE_SSH_PASSPHRASE and the variable of --git-credential
+	 * CASEMATE_SSH_PASSPHRASE and the variables of --git-credential and --setup-secret
 	 */
 	struct cm_strv env;
 	/* CASEMATE_GIT_TOKEN, trimmed; NULL when not set */
@@ -35,6 +35,8 @@ struct cm_config {
 	char *ssh_passphrase;
 	/* --ssh-agent */
 	bool wants_ssh_agent;
+	/* "NAME=value" of --setup-secret, where the caller has it */
+	struct cm_strv setup_secrets;
 	/* absolute; home NULL when HOME is not set or not absolute */
 	char *cwd;
 	char *home;
@@ -57,8 +59,8 @@ struct cm_config {
 
 /*
  * Reads the environment and the current directory; no file. CASEMATE_GIT_TOKEN and
- * CASEMATE_SSH_PASSPHRASE are taken out of the process's own environment, and so is the variable of
- * --git-credential later.
+ * CASEMATE_SSH_PASSPHRASE are taken out of the process's own environment, and so are the variables of
+ * --git-credential and --setup-secret later.
  */
 int cm_config_init(struct cm_config *ret, struct cm_error *err);
 void cm_config_clear(struct cm_config *config);

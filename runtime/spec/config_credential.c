@@ -227,6 +227,46 @@ int cm_config_read_credential(struct cm_config *config, const struct cm_layer *f
 	return r;
 }
 
+static int wrong_name(struct cm_error *err)
+{
+	int r = cm_error_set(err, CM_E_INVALID, 0,
+			     "--setup-secret needs the name of a variable, and no value");
+
+	cm_error_hint(err, "other users of this host can read command lines; export the variable, "
+			   "and give its name");
+	return r;
+}
+
+static int read_setup_secret(struct cm_config *config, const char *name, struct cm_error *err)
+{
+	char *value = NULL;
+	char *item;
+	int r;
+
+	if (name[0] == '\0' || strchr(name, '='))
+		return wrong_name(err);
+	r = cm_config_take_variable(config, name, &value, err);
+	if (r != CM_OK || !value)
+		return r;
+	item = cm_asprintf("%s=%s", name, value);
+	cm_free_secret(&value);
+	if (!item || cm_strv_add_own(&config->setup_secrets, item) != CM_OK)
+		return no_memory(err);
+	return CM_OK;
+}
+
+int cm_config_read_setup_secrets(struct cm_config *config, const struct cm_layer *flags,
+				 struct cm_error *err)
+{
+	int r = CM_OK;
+
+	for (size_t i = 0; i < flags->n && r == CM_OK; i++) {
+		if (flags->settings[i].key == CM_KEY_SETUP_SECRET)
+			r = read_setup_secret(config, flags->settings[i].value, err);
+	}
+	return r;
+}
+
 int cm_config_check_credential(const struct cm_config *config, const struct cm_spec *spec,
 			       struct cm_error *err)
 {

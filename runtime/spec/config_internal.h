@@ -39,6 +39,9 @@ int cm_config_read_ssh(struct cm_config *config, const struct cm_layer *flags,
 		       struct cm_error *err);
 int cm_config_check_ssh(const struct cm_config *config, const struct cm_spec *spec,
 			struct cm_error *err);
+/* The same of what --setup-secret names; a variable that is not set is missed by who needs it. */
+int cm_config_read_setup_secrets(struct cm_config *config, const struct cm_layer *flags,
+				 struct cm_error *err);
 /* Is what was read good for anything? When the spec is whole. */
 int cm_config_check_credential(const struct cm_config *config, const struct cm_spec *spec,
 			       struct cm_error *err);

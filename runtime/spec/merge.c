@@ -176,6 +176,9 @@ int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 				     "without them put the setup into the command: -c 'npm ci && "
 				     "npm test'",
 				     err);
+	if (spec->setup_secrets.n > 0 && spec->setup.n == 0)
+		return contradiction(m, CM_KEY_SETUP_SECRET, "needs --setup",
+				     "name the commands with --setup CMD: they alone get it", err);
 	if (spec->is_setup_again && spec->setup.n == 0)
 		return contradiction(m, CM_KEY_SETUP_AGAIN, "needs --setup",
 				     "name the commands with --setup CMD: a session does not keep "

@@ -120,6 +120,12 @@ struct cm_spec {
 	/* commits of history; 0: all of it */
 	int depth;
 	struct cm_strv setup;
+	/* 0: the session's */
+	enum cm_network setup_network;
+	/* "NAME=value" */
+	struct cm_strv setup_env;
+	/* names of variables; their values are in struct cm_config alone */
+	struct cm_strv setup_secrets;
 	/* run them although they ran already */
 	bool is_setup_again;
 

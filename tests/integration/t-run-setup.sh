@@ -60,7 +60,7 @@ is "$rc $(stat -c '%a %F' "$(state_of o)/setup.log")" '0 600 regular file' 'is k
 is "$(kept o | head -n 2 | sort | tr '\n' ' ')" 'kept too ' 'from its beginning'
 is "$(($(stat -c %s "$(state_of o)/setup.log") <= 1024 * 1024 + 64))" 1 'up to a bound'
 run rm --files o
-is "$(find / -xdev -name setup.log -path '*casemate*' 2>/dev/null)" '' 'until the session goes'
+is "$(find "$work" /var/lib/casemate /run/casemate -name setup.log 2>/dev/null)" '' 'until the session goes'
 finish
 
 begin 'a setup that fails'
@@ -243,6 +243,102 @@ done
 wait
 is "$(grep -hc '^run$' "$work"/out? "$work/out10" | sort | uniq -c | tr -s ' ')" ' 10 1' 'ten first runs at once run it once'
 run rm --files many
+finish
+
+# Where a text is that should be nowhere: files, environments and arguments.
+traces() { # TEXT
+	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/cache" "$work/w")
+	! is_root || dirs+=(/var/lib/casemate /run/casemate)
+	grep -rlaF "$1" "${dirs[@]}" "$work/result" "$work/out" "$work/err" 2>/dev/null
+	for pid in $(our_processes); do
+		grep -laF "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
+	done
+}
+
+begin 'a secret of setup'
+repository "$work/w"
+start_files
+secret=s3cr3t-$RANDOM-$RANDOM
+use='[ "$(printf %s "$TOKEN" | sha256sum)" = "'$(printf %s "$secret" | sha256sum)'" ] && echo got it >said'
+everything='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; find / -xdev -type f -size -64k \
+	-newer /proc/self/exe -exec cat {} + 2>/dev/null; echo; cat said'
+export TOKEN=$secret
+run run --session s --repo . --setup "$use" --setup-secret TOKEN --pass-env 'TOK*' -e TOKEN --result "$work/result" -- \
+	sh -c "$everything"
+is "$rc $(tail -n 1 "$work/out")" '0 got it' 'is there while setup runs'
+! grep -qaF "$secret" "$work/out"
+ok 'and nowhere in the jail of the session, whatever passes the variable'
+is "$(traces "$secret")" '' 'nor outside, while the session runs'
+echo "$secret" >"$work/home/found"
+is "$(traces "$secret")" "$work/home/found" 'where it is it would be found'
+rm "$work/home/found"
+run setup s
+like "$(out)" '*secret        TOKEN' 'its name is kept'
+run stop s
+run setup s --retry -q
+is "$rc $(err)" '0 ' 'with which it can be run again'
+unset TOKEN
+run stop s
+run setup s --retry
+refused "the variable 'TOKEN' of --setup-secret is not set" 'export it: *' 'but not without its value'
+TOKEN=$secret run setup s --retry
+expect_status 0 'a session that was not stopped since can be used'
+TOKEN=$secret run run --session s -- true
+TOKEN=$secret run setup s --retry
+refused "session 's' runs, and its setup may do more than it" "'casemate stop s' first: *" 'one that runs is not set up beside its commands'
+run rm --files s
+TOKEN=$secret run run -q --session p --repo . --setup 'echo "it is $TOKEN"; printf "%s" "$TOKEN" | cut -c1-9; exit 3' \
+	--setup-secret TOKEN --result "$work/result" -- true
+expect_status 125 'setup that prints it and fails'
+cm setup p --log >"$work/log"
+is "$(cat "$work/log")" "it is ***
+${secret:0:9}" 'is kept without it'
+like "$(cat "$work/result")" '*"tail":"it is \*\*\*\\n*' 'so is the result'
+is "$(traces "$secret")" '' 'nor is it anywhere else'
+run run --session p -- echo usable
+is "$rc $(out)" '0 usable' 'and the session can be used'
+run rm --files p
+run run --repo . --setup true --setup-secret "TOKEN=$secret" -- true
+refused '--setup-secret needs the name of a variable, and no value' '*' 'a value is refused'
+! grep -qF "$secret" "$work/err"
+ok 'and not repeated'
+rm -f "$work/result"
+finish
+
+begin 'a network and an environment of setup'
+repository "$work/w"
+start_files
+look='echo $(($(grep -c : /proc/net/dev) > 1)) $A >>seen'
+run run --session n --repo . --setup "$look; sleep 1000 & setsid sleep 1001 & echo \$HOME >~/made; touch /tmp/made" \
+	--setup-network host --setup-env A=b -- \
+	sh -c "$look"'; cat seen; cat /proc/[0-9]*/comm | grep -c sleep; cat ~/made; ls /tmp/made; env | grep ^A='
+if ! cm run --no-workspace --network host -- true 2>/dev/null; then
+	is "$rc" 125 'where the host'"'"'s network cannot be had, it is refused'
+else
+	like "$(out)" "[01] b
+0
+0
+$work/home
+/tmp/made" 'are its alone; its home and /tmp are the session'"'"'s; what it left running is gone'
+	[ "$(grep -c : /proc/net/dev)" -le 1 ] || like "$(out)" '1 b*' 'the network is the host'"'"'s'
+	is "$(pgrep -x sleep)" '' 'everywhere'
+	is "$(cat "$root/n/.mastra-sandbox/setup" | cut -c1-7)" sha256: 'the marker is there'
+	run setup n
+	like "$(out)" '*network       host
+variable      A=b' 'both are kept'
+	run stop n
+	run run --session n -- sh -c "$look"'; tail -n 1 seen'
+	expect_out 0 'a later start has neither'
+fi
+run rm --files n
+run run --repo . --setup "$look" --setup-env A=c --setup-network none -- cat seen
+expect_out '0 c' 'in a temporary session, too'
+echo '{ "network": "none" }' >"$work/w/.casemate.json"
+give "$work/w/.casemate.json"
+g -C "$work/w" add . && g -C "$work/w" commit -q -m settings
+start_files
+run run --repo . --setup "$look" --setup-network host -- cat seen
+is "$rc $(out)" '0 0' 'a repository can take the network away'
 finish
 
 done_testing

@@ -14,3 +14,6 @@ target_sources(test_store_commands PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_rm.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_stop.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)
+
+cm_unit_test(redact DEPS base)
+target_sources(test_redact PRIVATE ${PROJECT_SOURCE_DIR}/runtime/cli/redact.c)

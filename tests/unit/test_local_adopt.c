@@ -80,6 +80,10 @@ static const struct row rows[] = {
 	{ CM_KEY_DEPTH, "--repo|/r|--depth|1", "--repo|/r|--depth|2", "" },
 	{ CM_KEY_DEPTH, "--repo|/r|--depth|1", "--repo|/r", "" },
 	{ CM_KEY_DEPTH, "--repo|/r", "--repo|/r|--depth|1", "" },
+	{ CM_KEY_SETUP_NETWORK, "--setup|a|--setup-network|none", "--setup|a|--setup-network|host",
+	  "" },
+	{ CM_KEY_SETUP_ENV, "--setup|a|--setup-env|A=1", "--setup|a|--setup-env|A=2", "" },
+	{ CM_KEY_SETUP_SECRET, "--setup|a", "--setup|a|--setup-secret|A", "" },
 	{ CM_KEY_SETUP_AGAIN, "--setup|a", "--setup|a|--setup-again", "" },
 	/* told about, and not run */
 	{ CM_KEY_SETUP, "--setup|a", "--setup|b", "" },

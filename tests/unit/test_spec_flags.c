@@ -321,6 +321,8 @@ static const struct {
 	{ "--ref|v1|a", CM_E_INVALID, "--ref needs --repo", "name the repository with --repo URL" },
 	{ "--session|x|--ref|v1|a", CM_E_INVALID, "--ref needs --repo",
 	  "name the repository with --repo URL" },
+	{ "--repo|/r|--setup-secret|TOKEN|a", CM_E_INVALID, "--setup-secret needs --setup",
+	  "name the commands with --setup CMD: they alone get it" },
 	{ "--setup|npm ci|a", CM_E_INVALID, "--setup needs --repo or --session",
 	  "without them put the setup into the command: -c 'npm ci && npm test'" },
 	{ "--json|-t|a", CM_E_INVALID, "--json and a terminal (--tty) contradict each other",

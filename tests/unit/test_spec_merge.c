@@ -408,6 +408,36 @@ static void test_a_ceiling_never_widens(void **state)
 	}
 }
 
+/* What holds for the session's network holds for that of its setup. */
+static void test_ceiling_of_setup(void **state)
+{
+	static const struct {
+		const char *flags;
+		const char *ceiling;
+		enum cm_network setup;
+	} rows[] = {
+		{ "--setup-network host", "{\"network\": \"none\"}", CM_NETWORK_NONE },
+		{ "--setup-network host", "{\"setup-network\": \"none\"}", CM_NETWORK_NONE },
+		{ "--network host", "{\"setup-network\": \"none\"}", CM_NETWORK_NONE },
+		{ "--setup-network host", "{\"network\": \"host\"}", CM_NETWORK_HOST },
+		{ "--setup-network none", "{\"setup-network\": \"host\"}", CM_NETWORK_NONE },
+		{ "--network host", "{\"network\": \"none\"}", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * CM_ARRAY_SIZE(rows); i++) {
+		struct world w;
+
+		open_world(&w);
+		assert_int_equal(lay_flags(&w, rows[i / 2].flags), CM_OK);
+		assert_int_equal(lay_ceiling(&w, rows[i / 2].ceiling, i % 2 != 0), CM_OK);
+		if (w.spec.setup_network != rows[i / 2].setup)
+			fail_msg("%s under %s: %u", rows[i / 2].flags, rows[i / 2].ceiling,
+				 (unsigned int)w.spec.setup_network);
+		close_world(&w);
+	}
+}
+
 static void test_ceiling_without_common_processors(void **state)
 {
 	struct world w;
@@ -478,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_ceiling_origins),
 		cmocka_unit_test(test_a_repository_sets_nothing_else),
 		cmocka_unit_test(test_a_ceiling_never_widens),
+		cmocka_unit_test(test_ceiling_of_setup),
 		cmocka_unit_test(test_ceiling_without_common_processors),
 		cmocka_unit_test(test_cpusets),
 	};
