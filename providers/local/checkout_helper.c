@@ -79,6 +79,9 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 		r = read_failure(root, &program->err, result, err);
 	else if (result->modules)
 		r = cm_module_list_read(cm_json_get(root, "modules"), result->modules, err);
+	(void)snprintf(l->checkout_reason, sizeof(l->checkout_reason), "%s",
+		       r < 0 ? result->reason : "");
+	(void)snprintf(l->checkout_code, sizeof(l->checkout_code), "%s", r < 0 ? result->code : "");
 	cm_json_free(doc);
 	return r;
 }

@@ -63,6 +63,10 @@ struct cm_local {
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 
+	/* of the helper's report where the checkout failed: names to look up, and not to pass on */
+	char checkout_reason[24];
+	char checkout_code[24];
+
 	struct cm_workspace_facts workspace;
 	struct cm_plan_summary summary;
 	/* printed plan of the start */

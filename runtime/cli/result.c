@@ -69,6 +69,30 @@ static void write_setup(struct cm_json_writer *w, const struct cm_setup_report *
 	cm_jw_end_object(w);
 }
 
+static void write_reason(struct cm_json_writer *w, const struct cm_result *result)
+{
+	const struct cm_reason *reason = result->reason;
+
+	if (!reason)
+		reason = cm_reason_find(result->phase, result->error.code, "", "");
+	cm_jw_kstring(w, "reason", reason->name);
+	if (reason->detail)
+		cm_jw_kstring(w, "detail", reason->detail);
+}
+
+static void write_phases(struct cm_json_writer *w, const struct cm_result *result)
+{
+	cm_jw_key(w, "phases");
+	cm_jw_array(w);
+	for (size_t i = 0; i < result->n_phases; i++) {
+		cm_jw_object(w);
+		cm_jw_kstring(w, "name", result->phases[i].name);
+		cm_jw_kuint(w, "durationMs", result->phases[i].duration_us / 1000);
+		cm_jw_end_object(w);
+	}
+	cm_jw_end_array(w);
+}
+
 void cm_result_write(const struct cm_result *result, const struct cm_relay *relay,
 		     struct cm_buf *out)
 {
@@ -86,7 +110,9 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 		cm_jw_kstring(&w, "message", result->error.msg);
 		if (result->error.hint[0] != '\0')
 			cm_jw_kstring(&w, "hint", result->error.hint);
+		write_reason(&w, result);
 	}
+	write_phases(&w, result);
 	if (result->has_end)
 		write_end(&w, &result->end);
 	if (result->level[0] != '\0')

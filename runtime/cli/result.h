@@ -9,6 +9,8 @@
  *	            "not-executed", or "failed": Casemate failed, and the command did not start
  *	exitCode    what the process exits with
  *	code, message, hint         of a failure (code: a name of casemate/error.h)
+ *	reason, detail              of a failure: names of reason.c, the second only where there is one
+ *	phases      a list of those that ended: name, durationMs
  *	signal, timedOut, killed, memoryLimit, childrenLeft
  *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
  *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
@@ -25,8 +27,16 @@
 #include "casemate/error.h"
 #include "providers/local/jail.h"
 #include "runtime/base/buf.h"
+#include "runtime/cli/reason.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/setup.h"
+
+#define CM_RESULT_PHASES_MAX 32
+
+struct cm_result_phase {
+	char name[96];
+	uint64_t duration_us;
+};
 
 struct cm_result {
 	char session[132];
@@ -35,6 +45,11 @@ struct cm_result {
 	int exit_code;
 	/* code 0: nothing failed */
 	struct cm_error error;
+	/* with it; NULL: by its code */
+	const struct cm_reason *reason;
+	/* of the start, in order; the last says no more where there are more */
+	struct cm_result_phase phases[CM_RESULT_PHASES_MAX];
+	size_t n_phases;
 	bool has_end;
 	struct cm_rec_end end;
 	bool is_over_output;

@@ -59,11 +59,23 @@ static void on_progress(void *data, const char *stage, uint64_t received, uint64
 	cm_progress_tell(&run->progress, stage, received, total, bytes);
 }
 
+static void keep_phase(struct run *run, const char *name, uint64_t duration_us)
+{
+	struct cm_result_phase *phase = &run->result.phases[run->result.n_phases];
+
+	if (run->result.n_phases >= CM_RESULT_PHASES_MAX)
+		return;
+	(void)snprintf(phase->name, sizeof(phase->name), "%s", name);
+	phase->duration_us = duration_us;
+	run->result.n_phases++;
+}
+
 static void on_phase(void *data, const char *name, uint64_t duration_us)
 {
 	struct run *run = data;
 	char duration[32];
 
+	keep_phase(run, name, duration_us);
 	cm_progress_clear(&run->progress);
 	if (run->cli->is_quiet)
 		return;
@@ -262,12 +274,14 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 
 static void tell_jail(struct run *run)
 {
+	uint64_t duration_us = (uint64_t)(cm_clock_mono_us() - run->start_us);
 	char name[80];
 
-	if (!run->spec->is_verbose)
-		return;
 	(void)snprintf(name, sizeof(name), "jail %s", run->local.summary.level);
-	on_phase(run, name, (uint64_t)(cm_clock_mono_us() - run->start_us));
+	if (run->spec->is_verbose)
+		on_phase(run, name, duration_us);
+	else
+		keep_phase(run, name, duration_us);
 }
 
 /* The first answer of a jail that is being made says whether it stands. */
@@ -502,6 +516,9 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 		run.result.exit_code = exit_of(&run, &run.relay.end);
 	} else if (r < 0) {
 		run.result.error = err;
+		run.result.reason =
+			cm_reason_find(run.result.phase, err.code, run.local.checkout_reason,
+				       run.local.checkout_code);
 		run.result.exit_code = exit_of_failure(&run, &err);
 	}
 	if (run.local.is_kept && run.local.has_session && !run.local.is_new)

@@ -69,6 +69,8 @@ start_files
 run run --session f --repo . --setup 'seq 1000; printf "äö%.0s" $(seq 2000); echo end; exit 4' --result "$work/result" -- true
 is "$rc $(json phase "$work/result") $(json code "$work/result") $(json exit "$work/result")" '125 setup setup 4' \
 	'the result has its exit status'
+is "$(json reason "$work/result") $(grep -o '"phases":.*]' "$work/result" | grep -o '"name":"[a-z]*' | cut -d'"' -f4 | tr '\n' ' ')" \
+	'setup-failed checkout jail ' 'why it failed, and the phases before'
 python3 - "$work/result" <<'EOF'
 import json, sys
 setup = json.load(open(sys.argv[1], encoding='utf-8'))['setup']
@@ -86,6 +88,17 @@ like "$(out)" '*"setup":{"state":"done","exit":0,"durationMs":*,"tail":"fine\\n"
 run run --repo . --json -- true
 ! grep -q '"setup":' "$work/out"
 ok 'one that did not is not'
+failed_for() { # REASON DETAIL NAME ARGUMENT...
+	local reason=$1 detail=$2 name=$3
+	shift 3
+	run run --result "$work/result" "$@"
+	is "$rc $(json reason "$work/result") $(json detail "$work/result")" "125 $reason $detail" "$name"
+}
+failed_for clone-failed missing-branch 'a branch that is not there' --repo . --ref none -- true
+failed_for clone-failed missing-repository 'a repository that is not there' --repo "$work/none" -- true
+failed_for egress-blocked connection 'a server that is not there' --repo http://127.0.0.1:1/x -- true
+failed_for egress-blocked name 'a host that is not there' --repo https://no-such-host.invalid/x -- true
+failed_for setup-failed missing-secret 'a secret that is not there' --repo . --setup true --setup-secret NONE -- true
 rm -f "$work/result"
 finish
 

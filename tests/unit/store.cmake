@@ -17,3 +17,5 @@ target_sources(test_store_commands PRIVATE
 
 cm_unit_test(redact DEPS base)
 target_sources(test_redact PRIVATE ${PROJECT_SOURCE_DIR}/runtime/cli/redact.c)
+cm_unit_test(reason DEPS base)
+target_sources(test_reason PRIVATE ${PROJECT_SOURCE_DIR}/runtime/cli/reason.c)
