@@ -57,6 +57,9 @@ static int resolve(struct run *run, struct cm_error *err)
 		r = cm_resolve_request(&run->refs, opts->pr, res, err);
 	else
 		r = cm_resolve(run->source.repo, &run->refs, opts->ref, res, err);
+	/* the id of a commit, or a HEAD that is detached */
+	if (r == CM_OK && opts->origin && opts->ref && !res->ref)
+		r = cm_resolve_check_reachable(run->source.repo, &run->refs, opts->ref, res, err);
 	return r == CM_OK && opts->branch ? cm_resolve_new_branch(opts->branch, res, err) : r;
 }
 

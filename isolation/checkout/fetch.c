@@ -21,6 +21,9 @@
 /* as in refs.c, of whose file this is the beginning */
 #define REFS_MAX 2000000
 
+/* What the server's HEAD is, which need not be on a branch; refs.c does not read it. */
+#define HEAD_REF "refs/casemate/HEAD"
+
 struct fetch {
 	const struct cm_fetch_options *opts;
 	struct cm_report *rep;
@@ -190,7 +193,9 @@ static int choose_refs(struct fetch *f, struct cm_error *err)
 		return CM_E_LIMIT;
 	}
 	if (cm_strv_add(&f->refspecs, "+refs/heads/*:refs/heads/*") < 0 ||
-	    cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*") < 0 || add_extra(f, heads, n) < 0)
+	    cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*") < 0 ||
+	    (has_ref(heads, n, "HEAD") && cm_strv_add(&f->refspecs, "+HEAD:" HEAD_REF) < 0) ||
+	    add_extra(f, heads, n) < 0)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	cm_report_progress(f->rep, "remote", n, n);
 	return CM_OK;
@@ -269,6 +274,28 @@ static const git_oid *find_head(git_remote *remote)
 	return NULL;
 }
 
+/* A server does not tell what its HEAD names when that is not there. */
+static int guess_head(struct fetch *f, struct cm_error *err)
+{
+	static const char name[] = "refs/heads/main";
+	const git_remote_head **heads;
+	git_oid id;
+	size_t n = 0;
+	int r = git_repository_set_head(f->mirror.repo, name);
+
+	if (r < 0 || git_remote_ls(&heads, &n, f->remote) < 0)
+		return cm_library_error(err, "cannot set HEAD of the mirror");
+	if (n == 0)
+		return CM_OK;
+	return cm_report_note(f->rep, err,
+			      git_reference_name_to_id(&id, f->mirror.repo, name) == 0
+				      ? "HEAD of '%s' names no branch that is there: 'main' is "
+					"taken for it"
+				      : "HEAD of '%s' names no branch that is there: name one with "
+					"--ref",
+			      f->url.text);
+}
+
 /* The server's default branch; where its HEAD is detached, so is the mirror's. */
 static int set_head(struct fetch *f, struct cm_error *err)
 {
@@ -281,7 +308,7 @@ static int set_head(struct fetch *f, struct cm_error *err)
 	else if (head)
 		r = git_repository_set_head_detached(f->mirror.repo, head);
 	else
-		r = git_repository_set_head(f->mirror.repo, "refs/heads/main");
+		return guess_head(f, err);
 	return r < 0 ? cm_library_error(err, "cannot set HEAD of the mirror") : CM_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
 
@@ -333,6 +334,27 @@ int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wan
 	}
 	*ret = res;
 	return CM_OK;
+}
+
+int cm_resolve_check_reachable(git_repository *repo, const struct cm_refs *refs, const char *wanted,
+			       const struct cm_resolved *res, struct cm_error *err)
+{
+	CM_AUTO_FREE git_oid *tips = cm_calloc(refs->n + 1, sizeof(*tips));
+	size_t n = 0;
+	int r;
+
+	if (!tips)
+		return out_of_memory(err);
+	if (!refs->head_is_unborn)
+		tips[n++] = refs->head;
+	for (size_t i = 0; i < refs->n; i++) {
+		if (refs->v[i].type == GIT_OBJECT_COMMIT)
+			tips[n++] = refs->v[i].peeled;
+	}
+	r = n > 0 ? git_graph_reachable_from_any(repo, &res->commit, tips, n) : 0;
+	if (r < 0)
+		return cm_library_error(err, "cannot look up '%s'", wanted);
+	return r > 0 ? CM_OK : fail_no_commit(repo, refs, wanted, err);
 }
 
 static const struct cm_ref *find_request(const struct cm_refs *refs, unsigned int number)

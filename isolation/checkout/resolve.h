@@ -35,6 +35,12 @@ int cm_resolve(git_repository *repo, const struct cm_refs *refs, const char *wan
 int cm_resolve_request(const struct cm_refs *refs, unsigned int number, struct cm_resolved *ret,
 		       struct cm_error *err);
 /*
+ * Of a mirror: what was a commit's id has to be in the history of what the remote has now, whatever
+ * an earlier fetch left there. wanted is for the message.
+ */
+int cm_resolve_check_reachable(git_repository *repo, const struct cm_refs *refs, const char *wanted,
+			       const struct cm_resolved *res, struct cm_error *err);
+/*
  * To be on the branch of that name. Where the source has it, res (nothing yet) is filled, and true in
  * *ret_has; a tag or a remote's branch is none.
  */

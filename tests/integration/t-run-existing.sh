@@ -94,7 +94,7 @@ for git in rw pinned; do
 		ok "$git: what it leads to is not opened"
 		unwatch
 		run rm --files t
-		is "$rc $(ls "$work/out.d" | wc -l)" '0 4' "$git: nor removed"
+		is "$rc $(find "$work/out.d" -type p | wc -l)" '0 4' "$git: nor removed"
 	done
 done
 rm -f "$work/opened"

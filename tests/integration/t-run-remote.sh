@@ -131,6 +131,86 @@ refused "session 'b' was made with another --pr: '7'" '*' 'nor another pull requ
 run rm --files b
 run run --repo "$https_url/open/empty" -- git status -sb
 is "$rc $(out)" '0 ## No commits yet on main' 'a repository without commits'
+many=$https_url/open/many
+id=$(git -C "$repos/many" rev-parse refs/pull/7/head)
+for name in refs/merge-requests/8/head refs/pull-requests/9/from; do
+	git -C "$repos/many" update-ref "$name" "$id"
+	number=${name%/*}
+	run run --repo "$many" --pr "${number##*/}" -- git log -1 --format=%s
+	expect_out 'of a pull request' "--pr of $name"
+	run run --repo "$many" --ref "$name" -- git log -1 --format=%s
+	expect_out 'of a pull request' "--ref $name"
+	git -C "$repos/many" update-ref -d "$name"
+done
+run run --repo "$many" --pr 7 --ref "${id:0:10}" -- true
+expect_status 125 'a request and a ref are two'
+run run --repo "$many" --ref "$(git -C "$repos/many" rev-parse --short=8 main)" -- git log --format=%s
+expect_out one 'an abbreviated commit id'
+finish
+
+# The mirror remembers; what counts is what the server has.
+begin_remote 'refs that change'
+change=$repos/change
+rm -rf "$change" && git init -q -b main "$change" && git -C "$change" commit -q --allow-empty -m one
+git -C "$change" branch a && git -C "$change" branch gone
+id=$(git -C "$change" commit-tree -p main -m 'of a pull request' 'main^{tree}')
+git -C "$change" update-ref refs/pull/7/head "$id"
+url=$https_url/open/change
+run run --repo "$url" --pr 7 -- git log -1 --format='%H'
+expect_out "$id" 'a pull request'
+run run --repo "$url" --ref gone -- true
+expect_status 0 'a branch'
+git -C "$change" update-ref -d refs/pull/7/head
+git -C "$change" branch -q -D gone
+run run --repo "$url" --pr 7 -- true
+refused '*there is no pull or merge request 7' '*' 'a request that is gone'
+run run --repo "$url" --ref refs/pull/7/head -- true
+refused "*ref 'refs/pull/7/head' is not in the source" '*' 'by its name'
+for ref in "$id" "${id:0:12}"; do
+	run run --repo "$url" --ref "$ref" -- true
+	refused "*commit '$ref' is not in the source" '*no branch and no tag leads to*' "by its commit: ${#ref} digits"
+done
+run run --repo "$url" --branch new --from "$id" -- true
+refused "*commit '$id' is not in the source" '*' 'as what a branch begins at'
+run run --repo "$url" --ref gone -- true
+refused "*ref 'gone' is not in the source" '*' 'a branch that is gone'
+run run --repo "$url" --branch gone -- git rev-parse --abbrev-ref HEAD
+expect_out gone 'but to make'
+like "$(err)" "*note: branch 'gone' is new*" 'which is said'
+git -C "$change" branch -q -D a && git -C "$change" branch a/b
+run run --repo "$url" --ref a/b -- git for-each-ref --format='%(refname)' refs/remotes/origin/a refs/remotes/origin/a/b
+expect_out refs/remotes/origin/a/b 'a branch where another was a directory'
+git -C "$change" branch -q -D a/b && git -C "$change" branch a
+run run --repo "$url" --ref a -- git for-each-ref --format='%(refname)' refs/remotes/origin/a refs/remotes/origin/a/b
+expect_out refs/remotes/origin/a 'and the reverse'
+git -C "$change" branch -q -m main trunk
+run run --repo "$url" -- git rev-parse --abbrev-ref HEAD '@{u}' origin/HEAD
+expect_out 'trunk
+origin/trunk
+origin/trunk' 'the default branch has another name'
+run run --repo "$url" --ref main -- true
+refused "*ref 'main' is not in the source" '*' 'and the old one none'
+git -C "$change" update-ref refs/heads/trunk "$(git -C "$change" commit-tree -m anew 'trunk^{tree}')"
+run run --repo "$url" -- git log --format=%s
+expect_out anew 'a history that was replaced'
+git -C "$change" update-ref --no-deref HEAD "$(git -C "$change" commit-tree -m apart 'trunk^{tree}')"
+run run --repo "$url" -- sh -c 'git symbolic-ref -q HEAD || git log --format=%s'
+expect_out apart 'a HEAD that is on no branch'
+run run --repo "$url" --ref "$(git -C "$change" rev-parse HEAD)" -- git log --format=%s
+expect_out apart 'and its commit'
+run run --repo "$url" --ref "$(git -C "$change" rev-parse a)" -- git log --format=%s
+expect_out one 'a commit of another branch'
+git -C "$change" symbolic-ref HEAD refs/heads/none
+run run --repo "$url" -- sh -c 'git log 2>&1 | grep -c "does not have any commits"; ls -A'
+is "$rc $(out)" '0 1
+.git' 'a HEAD that leads nowhere'
+like "$(err)" "*note: *no commits: the checkout is empty*" 'which is said'
+run run --repo "$url" --ref a -- git log --format=%s
+expect_out one 'beside branches that are there'
+git -C "$change" branch main a
+run run --repo "$url" -- git log --format=%s
+like "$rc $(err)" "0 *note: HEAD of '$url' names no branch that is there*" 'also where there is a main: which is said'
+rm -rf "$change"
 finish
 
 begin_remote 'a private repository'
