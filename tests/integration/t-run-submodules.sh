@@ -213,6 +213,36 @@ c:
 .git/modules/a/refs/remotes/origin/HEAD' 'a git directory within another'"'"'s'
 finish
 
+if server_ssh "$repos"; then
+	begin_modules 'ssh'
+	allow '/home/\.ssh( |/)'
+	install -d -m 700 "$HOME/.ssh"
+	install -m 600 "$ssh_key" "$HOME/.ssh/id_ed25519"
+	cp "$ssh_known_hosts" "$HOME/.ssh/known_hosts"
+	give "$HOME/.ssh"
+	start_files
+	new keyed
+	module keyed leaf "$leaf" ../leaf
+	module keyed other "$other" "$https_url/open/other"
+	commit_modules keyed
+	run run --repo "$ssh_url/keyed" -- sh -c 'cat leaf/one other/other; git -C leaf remote get-url origin'
+	is "$rc $(out)" "0 one
+two
+other
+$ssh_url/leaf" 'submodules of its server come with its key'
+	commands=$(ssh_commands)
+	new unkeyed
+	module unkeyed leaf "$leaf" "$ssh_url/leaf"
+	commit_modules unkeyed
+	run run --repo "$https_url/open/unkeyed" -- ls -A leaf
+	is "$rc $(out)" '0 ' 'of another server'"'"'s repository they do not'
+	like "$(err)" "*note: submodule 'leaf' stays empty: cannot fetch '$ssh_url/leaf': *" 'which is said'
+	is "$(ssh_commands)" "$commands" 'the key opened nothing'
+	finish
+else
+	skip TOOLS "no $missing" 'ssh'
+fi
+
 begin_modules 'a repository of this host'
 git clone -q "$repos/super" here
 git -C here config -f .gitmodules submodule.other.url "$elsewhere_url/open/other"
