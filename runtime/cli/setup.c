@@ -17,18 +17,18 @@
 /* Drop from the front what is more than the most that is kept. */
 static void keep_tail(struct cm_setup_report *report, const char *bytes, size_t len)
 {
-	size_t keep;
+	size_t old_len;
 
 	if (len > sizeof(report->tail)) {
 		bytes += len - sizeof(report->tail);
 		len = sizeof(report->tail);
 	}
-	keep = sizeof(report->tail) - len;
-	if (keep > report->tail_len)
-		keep = report->tail_len;
-	memmove(report->tail, report->tail + report->tail_len - keep, keep);
-	memcpy(report->tail + keep, bytes, len);
-	report->tail_len = keep + len;
+	old_len = sizeof(report->tail) - len;
+	if (old_len > report->tail_len)
+		old_len = report->tail_len;
+	memmove(report->tail, report->tail + report->tail_len - old_len, old_len);
+	memcpy(report->tail + old_len, bytes, len);
+	report->tail_len = old_len + len;
 }
 
 /* Where it was cut, half a character may be left. */

@@ -335,7 +335,7 @@ $work/home
 /tmp/made" 'are its alone; its home and /tmp are the session'"'"'s; what it left running is gone'
 	[ "$(grep -c : /proc/net/dev)" -le 1 ] || like "$(out)" '1 b*' 'the network is the host'"'"'s'
 	is "$(pgrep -x sleep)" '' 'everywhere'
-	is "$(cat "$root/n/.mastra-sandbox/setup" | cut -c1-7)" sha256: 'the marker is there'
+	is "$(cut -c1-7 "$root/n/.mastra-sandbox/setup")" sha256: 'the marker is there'
 	run setup n
 	like "$(out)" '*network       host
 variable      A=b' 'both are kept'
