@@ -373,8 +373,8 @@ static int lower(int what, uint64_t value, uint64_t spare, uint64_t *ret, struct
 
 static int set_limits(struct cm_error *err)
 {
-	uint64_t cpu_s;
-	uint64_t unused;
+	uint64_t cpu_s = 0;
+	uint64_t unused = 0;
 	int r;
 
 	/* so that writing too much is an error, and no end */

@@ -367,7 +367,7 @@ begin_phase() {
 	esac
 }
 
-helper_pid() { pgrep -f "^/run/casemate/casemate-checkout --report-fd 1 --$1" | head -n 1; }
+helper_pid() { pgrep -f "^/run/casemate/casemate-checkout (.* )?--$1 " | head -n 1; }
 has_partial() { compgen -G "$root/run-*/*.partial/.git" >/dev/null; }
 # A tenth of a second of processor time: it does not wait.
 is_busy() {
