@@ -13,6 +13,7 @@
 #include "isolation/checkout/fetch_error.h"
 #include "isolation/checkout/guard.h"
 #include "isolation/checkout/mirror.h"
+#include "isolation/checkout/peers.h"
 #include "isolation/checkout/refs.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/giturl.h"
@@ -63,12 +64,6 @@ static int on_text(const char *text, int len, void *data)
 	return cm_guard_talk(len > 0 ? (uint64_t)len : 0) < 0 ? GIT_EUSER : 0;
 }
 
-static bool is_this_host(const char *host)
-{
-	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-	       cm_text_has_prefix(host, "127.");
-}
-
 static int give_up(struct fetch *f, enum cm_fetch_reason reason)
 {
 	f->state.reason = reason;
@@ -86,26 +81,38 @@ static int on_credential(git_credential **ret, const char *url, const char *user
 		return cm_ssh_credential(&f->ssh, ret, user, allowed);
 	if (!c->secret)
 		return give_up(f, CM_FETCH_AUTH_REQUIRED);
-	/* asked again, it was refused */
+	/* asked again, it was refused; a user name alone may have been no credential at all */
 	if (f->state.has_sent_credential)
-		return give_up(f, CM_FETCH_AUTH_REFUSED);
-	if (f->url.kind == CM_GITURL_HTTP && !is_this_host(f->url.host))
+		return give_up(f, c->secret[0] != '\0' ? CM_FETCH_AUTH_REFUSED
+						       : CM_FETCH_AUTH_REQUIRED);
+	/* by the connection, and not by a name, which can lead anywhere */
+	if (f->url.kind == CM_GITURL_HTTP && !cm_peers_are_here())
 		return give_up(f, CM_FETCH_AUTH_IN_CLEAR);
+	/* https was looked at by on_certificate */
+	if (f->url.kind == CM_GITURL_HTTP && !cm_peers_have_port(f->url.port))
+		return give_up(f, CM_FETCH_REDIRECT);
 	if ((allowed & GIT_CREDENTIAL_USERPASS_PLAINTEXT) == 0)
 		return give_up(f, CM_FETCH_AUTH_UNSUPPORTED);
 	f->state.has_sent_credential = true;
 	return git_credential_userpass_plaintext_new(ret, c->user, c->secret);
 }
 
-/* Of TLS libgit2's own judgement holds. */
+/*
+ * Of TLS libgit2's own judgement holds; called for each connection before anything is sent over it,
+ * also for one that a redirect led to.
+ */
 static int on_certificate(git_cert *cert, int is_valid, const char *host, void *data)
 {
 	struct fetch *f = data;
 
 	(void)host;
-	if (f->url.kind != CM_GITURL_SSH)
+	if (f->url.kind == CM_GITURL_SSH)
+		return cm_ssh_certificate(&f->ssh, cert, is_valid != 0);
+	if (!is_valid || cm_peers_have_port(f->url.port))
 		return GIT_PASSTHROUGH;
-	return cm_ssh_certificate(&f->ssh, cert, is_valid != 0);
+	f->state.reason = CM_FETCH_REDIRECT;
+	git_error_set_str(GIT_ERROR_HTTP, "it leads to another port");
+	return GIT_EUSER;
 }
 
 static void set_callbacks(struct fetch *f, git_remote_callbacks *callbacks)

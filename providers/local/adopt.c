@@ -176,7 +176,8 @@ static int contradiction(const struct cm_local *l, const struct cm_key_info *inf
 	describe(info, &l->spec, has, &value);
 	cm_error_set(err, CM_E_EXISTS, 0, "session '%s' was made with another --%s: '%s'", id,
 		     info->name, value.data ? value.data : "");
-	cm_error_hint(err, "leave --%s out, or 'casemate rm %s' and make it anew", info->name, id);
+	cm_error_hint(err, "leave --%s out, or 'casemate rm --files %s' and make it anew",
+		      info->name, id);
 	return CM_E_EXISTS;
 }
 

@@ -323,15 +323,37 @@ static int begin(struct cm_local *l, struct cm_error *err)
 	return cm_store_session_save(&l->session, false, err);
 }
 
+/*
+ * What is at its place was made by a program that had read what a server sent. It is mounted by its
+ * path from here on, so it is a directory of the session's own, at that very place, or nothing.
+ */
+static int check_place(const struct cm_local *l, bool is_new, struct cm_error *err)
+{
+	const char *path = l->session.record.checkout;
+	uid_t owner = l->session.record.agent_id != 0 ? l->session.record.agent_id : geteuid();
+	CM_AUTO_FD int dir_fd =
+		open(l->session.session_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (dir_fd >= 0 && fstatat(dir_fd, cm_path_base(path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(st.st_mode) && (!is_new || st.st_uid == owner))
+		return CM_OK;
+	cm_error_set(err, CM_E_CHECKOUT, 0, "'%s' is not the directory that a checkout is", path);
+	cm_error_hint(err, "look at it (ls -ld), and begin anew: casemate rm --files %s",
+		      l->session.record.id);
+	return CM_E_CHECKOUT;
+}
+
 int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 {
 	int64_t start_us = cm_clock_mono_us();
 	int r;
 
 	/* what was checked out is the user's work now, and wins */
-	if (l->spec.workspace_kind != CM_WORKSPACE_REPO || l->is_running ||
-	    (l->session.record.is_checkout_done && is_there(l)))
+	if (l->spec.workspace_kind != CM_WORKSPACE_REPO || l->is_running)
 		return CM_OK;
+	if (l->session.record.is_checkout_done && is_there(l))
+		return check_place(l, false, err);
 	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)
 		r = begin(l, err);
@@ -341,6 +363,8 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 	}
 	if (r == CM_OK && !(l->session.record.is_checkout_begun && is_there(l)))
 		r = check_out(l, err);
+	if (r == CM_OK)
+		r = check_place(l, true, err);
 	if (r < 0)
 		return r;
 	l->session.record.is_checkout_done = true;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "providers/local/fetch.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "providers/local/checkout_helper.h"
 #include "providers/local/ssh.h"
@@ -84,18 +86,29 @@ static int held_up(const struct job *job, struct cm_error *err)
 	return CM_E_TIMEOUT;
 }
 
-/* The certificates that the caller's git would believe. */
-static const char *ca_file(const struct cm_local *l)
+/* The certificates that the caller's git would believe; NULL: the system's. */
+static int find_ca_file(const struct cm_local *l, const char **ret, struct cm_error *err)
 {
 	static const char *const names[] = { "GIT_SSL_CAINFO", "SSL_CERT_FILE" };
 
+	*ret = NULL;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
 		const char *value = cm_strv_env_get(&l->config->env, names[i]);
 
-		if (value && value[0] == '/')
-			return value;
+		if (!value || value[0] == '\0')
+			continue;
+		if (value[0] != '/' || access(value, R_OK) < 0) {
+			cm_error_set(err, CM_E_INVALID, value[0] == '/' ? errno : 0,
+				     "the certificates in '%s', which %s names, cannot be read",
+				     value, names[i]);
+			cm_error_hint(err, "name a PEM file by its absolute path, or unset %s",
+				      names[i]);
+			return CM_E_INVALID;
+		}
+		*ret = value;
+		return CM_OK;
 	}
-	return NULL;
+	return CM_OK;
 }
 
 /* A name that is neither a branch's nor a tag's has to be asked for. */
@@ -150,6 +163,7 @@ static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 	char pr[CM_CHECKOUT_NUMBER_SIZE];
 	char port[CM_CHECKOUT_NUMBER_SIZE];
 	char depth[CM_CHECKOUT_NUMBER_SIZE];
+	const char *ca_file = NULL;
 	size_t n = 0;
 	int r;
 
@@ -157,10 +171,12 @@ static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&credential, CM_LOCAL_INPUT_MAX);
 	r = write_credential(job, &credential, err);
+	if (r == CM_OK)
+		r = find_ca_file(l, &ca_file, err);
 	add(argv, &n, "--fetch", remote->url);
 	add(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
 	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
-	add(argv, &n, "--ca-file", ca_file(l));
+	add(argv, &n, "--ca-file", ca_file);
 	add(argv, &n, "--ref", extra_ref(remote->ref));
 	add(argv, &n, "--pr", cm_checkout_number(remote->pr, pr));
 	add(argv, &n, "--home", ssh->is_ssh ? CM_SSH_HOME_INSIDE : NULL);
@@ -240,6 +256,9 @@ static int fetch(struct cm_local *l, struct job *job, const struct cm_store_mirr
 	if (r == CM_OK || !err)
 		return r;
 	*err = why;
+	/* the helper knows the mirror by its place in the jail */
+	if (strcmp(result.code, cm_error_name(CM_E_LIMIT)) == 0)
+		cm_error_hint(err, "free space where mirrors are kept: '%s'", l->store.cache);
 	return cm_error_wrap(err, "cannot fetch '%s'", job->remote->url);
 }
 

@@ -9,7 +9,8 @@
 #   /forbidden/NAME  401, with any credentials 403
 #   /moved/NAME      redirect to /open/NAME
 #   /moved-private/NAME    the same to /private/NAME
-#   /port/NAME, /port-private/NAME         to the same host's $elsewhere_url
+#   /port/NAME, /port-private/NAME         to $elsewhere_url
+#   /beside/NAME, /beside-private/NAME     there too, by the name that the request has
 #   /host/NAME, /host-private/NAME         to the same port by another name, localhost
 #   /plain/NAME, /plain-private/NAME       to $http_url
 #   /secure/NAME     to $https_url
@@ -123,6 +124,8 @@ https_redirects() {
 		moved-private  $of/private
 		port           $elsewhere_url/open
 		port-private   $elsewhere_url/private
+		beside         \$scheme://\$host:$elsewhere_port/open
+		beside-private \$scheme://\$host:$elsewhere_port/private
 		host           \$scheme://$name/open
 		host-private   \$scheme://$name/private
 		plain          $http_url/open

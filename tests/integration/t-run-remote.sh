@@ -245,11 +245,15 @@ finish
 
 begin_remote 'a token goes to one server'
 export CASEMATE_GIT_TOKEN=$https_token
-for path in port-private plain-private port; do
+for path in port-private plain-private port beside beside-private; do
 	run run --repo "$https_url/$path/plain" -- true
 	refused '*redirects*' '*' "a redirect: $path"
 done
 is "$(requests elsewhere)$(requests http)" '' 'no other server was asked'
+# what is asked of the other port is no secret; what is told it would be
+run run --repo "$http_url/beside-private/plain" -- true
+is "$rc $(credentials elsewhere)" '125 ' 'a redirect to another port, over http: nothing is told there'
+forget_requests
 run run --repo "$http_url/host-private/plain" -- true
 refused '*redirects*' '*' 'a redirect to another name'
 forget_requests

@@ -261,7 +261,7 @@ static void check_row(const struct row *row)
 		(void)snprintf(msg, sizeof(msg), "session 's' was made with another --%s: '%s'",
 			       cm_key_info(row->key)->name, row->has);
 		assert_string_equal(err.msg, msg);
-		assert_non_null(strstr(err.hint, "'casemate rm s'"));
+		assert_non_null(strstr(err.hint, "'casemate rm --files s'"));
 	}
 	close_session(&l);
 }
