@@ -41,13 +41,24 @@ size_t cm_text_utf8_len(const char *s, size_t len)
 	return need;
 }
 
+/* What turns the direction of the text after it round, and U+2028 and U+2029, which end lines. */
+static bool is_bidi(const unsigned char *p, size_t n)
+{
+	if (n == 2)
+		return p[0] == 0xd8 && p[1] == 0x9c;
+	if (n != 3 || p[0] != 0xe2)
+		return false;
+	return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+	       (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
+}
+
 static bool is_inert(const unsigned char *p, size_t n, bool keep_newlines)
 {
 	if (n == 1)
 		return (p[0] >= 0x20 && p[0] != 0x7f) ||
 		       (keep_newlines && (p[0] == '\n' || p[0] == '\t'));
 	/* U+0080 to U+009F: terminals in UTF-8 mode obey them too (U+009D starts an OSC) */
-	return n != 0 && !(n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+	return n != 0 && !(n == 2 && p[0] == 0xc2 && p[1] < 0xa0) && !is_bidi(p, n);
 }
 
 void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_newlines)

@@ -9,8 +9,8 @@
 #include "runtime/base/buf.h"
 
 /*
- * Append s with every control byte, DEL, C1 control and invalid UTF-8 byte as \xNN, so that it is
- * inert on a terminal. Newline and tab are escaped too unless keep_newlines.
+ * Append s with every control byte, DEL, C1 control, invalid UTF-8 byte and what changes the direction
+ * of text as \xNN, so that it is inert on a terminal and reads as it is. Newline and tab are escaped too unless keep_newlines.
  */
 void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_newlines);
 /* Length (1 to 4) of the UTF-8 sequence at s, at most len bytes; 0 when it is not a valid one. */

@@ -9,12 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/buf.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 #include "runtime/base/sha256.h"
 #include "runtime/store/store_internal.h"
 
 #define DATA "data"
+#define SALT "salt"
+/* sixteen hex digits */
+#define SALT_SIZE 17
 
 /* Others cannot get here: the directories above are the caller's alone. */
 static int make_data(int dir_fd, const char *path, uint32_t owner, struct cm_error *err)
@@ -24,6 +28,9 @@ static int make_data(int dir_fd, const char *path, uint32_t owner, struct cm_err
 
 	if (mkdirat(dir_fd, DATA, 0755) < 0 && errno != EEXIST)
 		return cm_store_fail(err, errno, "make directory", path, DATA);
+	/* who writes in it owns it, and can have closed it; it is a mount there, so never a link */
+	if (fchmodat(dir_fd, DATA, 0755, 0) < 0)
+		return cm_store_fail(err, errno, "open directory", path, DATA);
 	fd = cm_store_openat(dir_fd, DATA, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cm_store_fail(err, errno, "open directory", path, DATA);
@@ -44,6 +51,55 @@ static int lock(int dir_fd, const char *path, int *ret_fd, struct cm_error *err)
 	return CM_E_BUSY;
 }
 
+/*
+ * Names are in messages, and in what others back up: without the file beside them nobody can tell by
+ * them which credential somebody had.
+ */
+static int read_salt(int mirrors_fd, const char *path, char salt[SALT_SIZE], struct cm_error *err)
+{
+	ssize_t n = cm_read_file_at(mirrors_fd, SALT, salt, SALT_SIZE);
+	int r;
+
+	if (n == SALT_SIZE - 1)
+		return CM_OK;
+	cm_store_random_hex(salt);
+	r = cm_replace_file_at(mirrors_fd, SALT, salt, SALT_SIZE - 1, 0600, false);
+	if (r < 0)
+		return cm_store_fail(err, -r, "write", path, SALT);
+	/* of two who made one at the same time one holds */
+	n = cm_read_file_at(mirrors_fd, SALT, salt, SALT_SIZE);
+	return n == SALT_SIZE - 1 ? CM_OK : cm_store_fail(err, EIO, "read", path, SALT);
+}
+
+static int name_of(int mirrors_fd, const char *path, const char *identity, char *ret_key,
+		   struct cm_error *err)
+{
+	char digest[CM_SHA256_HEX_SIZE];
+	char salt[SALT_SIZE];
+	struct cm_buf text;
+	int r = read_salt(mirrors_fd, path, salt, err);
+
+	if (r < 0)
+		return r;
+	cm_buf_init(&text, SALT_SIZE + strlen(identity));
+	/* at once: growing leaves copies behind */
+	cm_buf_reserve(&text, SALT_SIZE + strlen(identity));
+	cm_buf_puts(&text, salt);
+	cm_buf_puts(&text, identity);
+	r = cm_buf_status(&text);
+	if (r == CM_OK)
+		cm_sha256_hex(text.data, text.len, digest);
+	if (text.data)
+		explicit_bzero(text.data, text.len);
+	cm_buf_clear(&text);
+	if (r < 0)
+		return cm_error_set(err, r, 0, "no memory for the mirror");
+	/* of a digest's 64: a name that nothing else has */
+	memcpy(ret_key, digest, CM_STORE_MIRROR_KEY_SIZE - 1);
+	ret_key[CM_STORE_MIRROR_KEY_SIZE - 1] = '\0';
+	return CM_OK;
+}
+
 int cm_store_mirror_open(struct cm_store *store, const char *identity, uint32_t owner,
 			 struct cm_store_mirror *ret, struct cm_error *err)
 {
@@ -54,15 +110,14 @@ int cm_store_mirror_open(struct cm_store *store, const char *identity, uint32_t 
 	CM_AUTO_FD int mirrors_fd = -1;
 	CM_AUTO_FD int dir_fd = -1;
 	CM_AUTO_FD int lock_fd = -1;
-	char key[CM_SHA256_HEX_SIZE];
+	char key[CM_STORE_MIRROR_KEY_SIZE];
 	int r = cm_store_open_private(store->cache, "no cache directory", "set XDG_CACHE_HOME",
 				      &cache_fd, err);
 
-	cm_sha256_hex(identity, strlen(identity), key);
-	/* of a digest's 64: a name that nothing else has */
-	key[sizeof(ret->key) - 1] = '\0';
 	if (r == CM_OK)
 		r = cm_store_subdir(cache_fd, store->cache, CM_STORE_MIRRORS, &mirrors_fd, err);
+	if (r == CM_OK)
+		r = name_of(mirrors_fd, store->cache, identity, key, err);
 	if (r == CM_OK)
 		r = cm_store_subdir(mirrors_fd, store->cache, key, &dir_fd, err);
 	if (r < 0)

@@ -5,6 +5,7 @@
  *	<cache>/mirrors/<32 hex>/lock   flock of whoever fetches into it or reads from it
  *	                        /used   its time is that of the last fetch into it that went well
  *	                        /data/  the checkout helper's, in its jail; never opened by anybody else
+ *	<cache>/mirrors/salt            sixteen random hex digits, which the names are made with
  *	<cache>/mirrors/pruned          its time is that of the last look for those that can go
  *
  * cache: /var/cache/casemate as root, else $XDG_CACHE_HOME/casemate. A mirror may go at any time

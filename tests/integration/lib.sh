@@ -283,7 +283,7 @@ list_files() { # what a block may change: its own directories, and the machine's
 }
 
 # The directories that every session shares, once made, stay; so do complete skeletons.
-lasting='^([^ ]*/casemate|/(run|var/lib)/casemate)(/(ids|kept|new|sessions|tmp|s|run|run/(ids|tmp|s|skeletons)|skeletons))? d 700 |/skeletons/[0-9a-f]{16}-[0-9]+[^ ]* |/home/\.mastracode(/web(/sandboxes)?)? d 7[05][05] |/home/\.(local|local/state|cache)(/casemate)? d 7[05][05] |cache/casemate/mirrors( d 700|/pruned f 600) '
+lasting='^([^ ]*/casemate|/(run|var/lib)/casemate)(/(ids|kept|new|sessions|tmp|s|run|run/(ids|tmp|s|skeletons)|skeletons))? d 700 |/skeletons/[0-9a-f]{16}-[0-9]+[^ ]* |/home/\.mastracode(/web(/sandboxes)?)? d 7[05][05] |/home/\.(local|local/state|cache)(/casemate)? d 7[05][05] |cache/casemate/mirrors( d 700|/(pruned|salt) f 600) '
 
 begin() { # NAME
 	block=$1

@@ -456,6 +456,27 @@ casemate=$was
 rm -rf "$helpers"
 finish
 
+# What a helper leaves that a hostile repository has taken over.
+begin 'no directory where the checkout belongs'
+repository "$work/w"
+mkdir "$work/victim"
+give "$work/victim"
+mkdir "$helpers" 2>/dev/null || helpers=$(mktemp -d "$work/h.XXXXXX")
+chmod 755 "$helpers"
+cp "$top/bin/casemate" "$top/bin/casemate-keeper" "$helpers/"
+casemate=$helpers/casemate
+start_files
+for made in 'ln -s /srv "$4"' "ln -s $work/victim \"\$4\"" 'mkfifo "$4"' 'echo x >"$4"' 'true'; do
+	helper "$made; echo '{\"type\":\"checkout.report\",\"code\":\"ok\",\"notes\":[],\"modules\":[]}'"
+	run run --repo . -- touch written "$work/w/ran"
+	[ "$rc" = 125 ] && [ ! -e "$work/victim/written" ] && [ ! -e "$work/w/ran" ] &&
+		grep -q 'is not the directory that a checkout is' "$work/err"
+	ok "$made"
+done
+casemate=$was
+rm -rf "$helpers"
+finish
+
 # The groups of a checkout's jail are found again when its keeper is killed, and when all are.
 begin 'kill -9 in a checkout'
 repository "$work/w"
