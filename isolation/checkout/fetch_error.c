@@ -30,6 +30,7 @@ static const struct {
 	{ "requires authentication that we do not support", CM_FETCH_AUTH_UNSUPPORTED },
 	{ "redirect", CM_FETCH_REDIRECT },
 	{ "certificate", CM_FETCH_CERTIFICATE },
+	{ "invalid SSL record", CM_FETCH_TLS },
 	{ "failed to resolve address", CM_FETCH_NAME },
 	{ "failed to connect", CM_FETCH_CONNECT },
 	{ "unexpected EOF", CM_FETCH_BROKEN_OFF },
@@ -93,6 +94,8 @@ static const struct cm_fetch_words words[] = {
 				   "it has expired, is another host's, or its authority is not known "
 				   "here: name the file of one of your own with GIT_SSL_CAINFO",
 				   NULL },
+	[CM_FETCH_TLS] = { CM_E_REMOTE, false, "@ does not speak TLS at port #",
+			   "check the port; an address that begins with http: may be meant", NULL },
 	[CM_FETCH_REDIRECT] = { CM_E_REMOTE, true, "@ redirects, and that is not followed",
 				"give the address that it redirects to: a credential is never taken "
 				"to another host",
@@ -190,6 +193,11 @@ static void fill(struct cm_buf *out, const char *text, const struct cm_fetch_sta
 	}
 }
 
+static bool is_address(const char *host)
+{
+	return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
+}
+
 static int say(const struct cm_fetch_state *state, const struct cm_giturl *url, const char *cause,
 	       struct cm_error *err)
 {
@@ -202,6 +210,8 @@ static int say(const struct cm_fetch_state *state, const struct cm_giturl *url, 
 	if (!w)
 		w = &words[state->reason];
 	hint = state->has_sent_credential && w->hint_sent ? w->hint_sent : w->hint;
+	if (state->reason == CM_FETCH_CERTIFICATE && is_address(url->host))
+		hint = "libgit2 knows host names in certificates, and no addresses: give the name";
 	cm_buf_init(&msg, CM_ERROR_MSG_SIZE);
 	cm_buf_init(&advice, CM_ERROR_HINT_SIZE);
 	fill(&msg, w->msg, state, url);

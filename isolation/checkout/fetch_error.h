@@ -18,6 +18,7 @@
 	X(NOT_FOUND, "not-found")                                                                  \
 	X(CERTIFICATE, "certificate")                                                              \
 	X(HOST_KEY, "host-key")                                                                    \
+	X(TLS, "no-tls")                                                                           \
 	X(REDIRECT, "redirect")                                                                    \
 	X(NAME, "name-unknown")                                                                    \
 	X(CONNECT, "no-connection")                                                                \

@@ -35,6 +35,7 @@ const struct cm_reason cm_reasons[] = {
 	{ CHECKOUT, 0, "host-key-kind", CLONE, "server-identity" },
 	{ CHECKOUT, 0, "not-found", CLONE, "missing-repository" },
 	{ CHECKOUT, 0, "redirect", CLONE, "redirect" },
+	{ CHECKOUT, 0, "no-tls", CLONE, "connection" },
 	{ CHECKOUT, 0, "broken-off", CLONE, "connection" },
 	{ CHECKOUT, 0, "refused", CLONE, "server" },
 	{ CHECKOUT, 0, "server-error", CLONE, "server" },

@@ -293,6 +293,10 @@ run run --repo https://no-such-host.invalid/x -- true
 refused "*the name 'no-such-host.invalid' is not known" '*' 'a host'
 run run --repo "${https_url/https:/http:}/open/plain" -- true
 is "$rc" 125 'http where https is spoken'
+run run --repo "${http_url/http:/https:}/open/plain" -- true
+refused '*127.0.0.1 does not speak TLS at port *' '*http:*' 'https where http is spoken'
+run run --repo "${https_url/localhost/127.0.0.1}/open/plain" -- true
+refused '*the certificate of 127.0.0.1 is not valid' '*give the name' 'an address in place of a name'
 finish
 
 # Only later versions of libgit2 can, and what cannot says so before anybody is asked.
