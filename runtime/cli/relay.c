@@ -72,67 +72,6 @@ struct loop {
 	int result;
 };
 
-static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
-{
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
-	*near = is_input ? pair[1] : pair[0];
-	*far = is_input ? pair[0] : pair[1];
-	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file;
-	 * only who has the descriptor can */
-	(void)fchmod(*far, is_input ? 0644 : 0622);
-	/* ours alone: nothing else has this description */
-	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
-	return CM_OK;
-}
-
-static bool stdin_is_useful(void)
-{
-	struct stat st;
-	struct stat null;
-
-	if (fstat(STDIN_FILENO, &st) < 0)
-		return false;
-	return !(S_ISCHR(st.st_mode) && stat("/dev/null", &null) == 0 &&
-		 st.st_rdev == null.st_rdev);
-}
-
-int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err)
-{
-	int r = CM_OK;
-
-	memset(relay, 0, sizeof(*relay));
-	relay->output_max = UINT64_MAX;
-	relay->in_fd = relay->out_fd = relay->err_fd = relay->pty_fd = -1;
-	relay->far[0] = relay->far[1] = relay->far[2] = -1;
-	relay->wants_tty = wants_tty;
-	cm_buf_init(&relay->out, CM_RELAY_CAPTURE_MAX);
-	cm_buf_init(&relay->err, CM_RELAY_CAPTURE_MAX);
-	if (wants_tty)
-		return CM_OK;
-	if (with_stdin && stdin_is_useful())
-		r = make_pipe(&relay->in_fd, &relay->far[0], true, err);
-	if (r == CM_OK)
-		r = make_pipe(&relay->out_fd, &relay->far[1], false, err);
-	if (r == CM_OK)
-		r = make_pipe(&relay->err_fd, &relay->far[2], false, err);
-	return r;
-}
-
-void cm_relay_close(struct cm_relay *relay)
-{
-	cm_fd_close(&relay->in_fd);
-	cm_fd_close(&relay->out_fd);
-	cm_fd_close(&relay->err_fd);
-	cm_fd_close(&relay->pty_fd);
-	for (int i = 0; i < 3; i++)
-		cm_fd_close(&relay->far[i]);
-	cm_buf_clear(&relay->out);
-	cm_buf_clear(&relay->err);
-}
-
 static void kill_command(struct loop *loop, uint64_t grace_ms)
 {
 	(void)cm_jail_kill(loop->relay->jail, loop->relay->id, grace_ms);
