@@ -120,15 +120,18 @@ static void hint_nearest(const struct cm_refs *refs, const char *wanted, struct 
 
 		if (branch && d > max)
 			d = cm_text_distance(wanted, branch, max);
-		if (strcasecmp(wanted, ref->short_name) == 0)
+		if (strcasecmp(wanted, ref->short_name) == 0 ||
+		    /* as it is called in a clone */
+		    (cm_text_has_prefix(wanted, "origin/") &&
+		     strcmp(wanted + strlen("origin/"), ref->short_name) == 0))
 			d = 0;
 		if (d <= max)
 			add_suggestion(best, distances, &n, ref, d);
 	}
 	if (n == 0) {
 		cm_error_hint(err,
-			      "give a branch, a tag or a commit id of at least %d digits; list "
-			      "names with 'git branch -a' and 'git tag'",
+			      "give a branch, a tag or a commit id of at least %d digits: 'git "
+			      "ls-remote REPOSITORY' lists names",
 			      HEX_MIN);
 		return;
 	}

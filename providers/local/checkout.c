@@ -233,6 +233,30 @@ static int from_remote(struct cm_local *l, struct cm_module_list *modules, struc
 	return r;
 }
 
+/* "github.com/OWNER/NAME" and "OWNER/NAME", as some programs take them, are paths of this host. */
+static void hint_address(const struct cm_local *l, struct cm_error *err)
+{
+	const char *cwd = l->config->cwd;
+	size_t len = strlen(cwd);
+	const char *given = l->spec.repo;
+	const char *slash;
+	size_t first;
+
+	if (strncmp(given, cwd, len) != 0 || given[len] != '/')
+		return;
+	given += len + 1;
+	first = strcspn(given, "/");
+	slash = given[first] == '/' ? strchr(given + first + 1, '/') : NULL;
+	if (memchr(given, '.', first) && slash)
+		cm_error_hint(err, "it is a path of this host so; did you mean 'https://%s'?",
+			      given);
+	else if (given[first] == '/' && !slash)
+		cm_error_hint(err,
+			      "it is a path of this host so; for a remote one give its address, "
+			      "such as 'https://github.com/%s'",
+			      given);
+}
+
 static int from_here(struct cm_local *l, struct cm_module_list *modules, struct cm_error *err)
 {
 	struct cm_source_facts facts = { NULL, NULL };
@@ -248,6 +272,8 @@ static int from_here(struct cm_local *l, struct cm_module_list *modules, struct 
 	source.git_dir = facts.git_dir;
 	cm_checkout_result_init(&result);
 	result.modules = modules;
+	if (r == CM_E_NOT_FOUND)
+		hint_address(l, err);
 	if (r == CM_OK)
 		r = in_jail(l, &source, &result, err);
 	cm_source_facts_clear(&facts);

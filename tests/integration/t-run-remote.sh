@@ -341,6 +341,15 @@ like "$(err)" '*note: --depth is for what has to be fetched*' 'which is said'
 rm -rf "$work/w/here" "$deep"
 finish
 
+begin_remote 'an address without its beginning'
+run run --repo github.com/owner/name -- true
+refused '*github.com/owner/name*' "*did you mean 'https://github.com/owner/name'?" 'of a host'
+run run --repo owner/name -- true
+refused '*owner/name*' "*'https://github.com/owner/name'" 'of a forge'
+run run --repo "$https_url/open/many" --ref origin/topic -- true
+refused "*ref 'origin/topic' is not in the source" "did you mean 'topic'*" 'a branch as a clone calls it'
+finish
+
 begin_remote 'a damaged mirror'
 run run --repo "$https_url/open/plain" -- true
 repository=$(echo "$mirrors"/*/data/repository)
