@@ -113,7 +113,7 @@ static int parse_line(struct cm_gitmodules *m, bool *in_module, const char *s, s
 		return *in_module ? begin_module(m, s + section_len, len - section_len, err)
 				  : CM_OK;
 	}
-	if (!*in_module)
+	if (!*in_module || !m->v)
 		return CM_OK;
 	module = &m->v[m->n - 1];
 	key = s;

@@ -24,7 +24,7 @@ static bool is_connection(int fd, struct sockaddr_storage *peer)
 
 static bool all_peers(peer_fn *is_good, unsigned int port)
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = { 0 };
 	bool is_there = false;
 
 	for (int fd = 0; fd < FDS_MAX; fd++) {

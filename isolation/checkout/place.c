@@ -241,8 +241,8 @@ int cm_place_finish(struct cm_target *t, const struct cm_place *place, const cha
 		open(place->checkout, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	CM_AUTO_FD int modules_fd = -1;
 	CM_AUTO_FD int work_fd = -1;
-	const char *git_base = NULL;
-	const char *work_base = NULL;
+	const char *git_base = "";
+	const char *work_base = "";
 	int r;
 
 	if (checkout_fd < 0)

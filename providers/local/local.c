@@ -261,6 +261,11 @@ const char *cm_local_cwd(const struct cm_local *l)
 	return l->spec.workdir ? l->spec.workdir : "/";
 }
 
+void cm_local_keep(struct cm_local *l)
+{
+	l->is_new = false;
+}
+
 /* A temporary session's directory goes with it; its slot too. */
 static void remove_session(struct cm_local *l)
 {

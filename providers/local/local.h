@@ -94,6 +94,8 @@ int cm_local_start(struct cm_local *l, struct cm_error *err);
 int cm_local_wait_up(struct cm_local *l, int64_t deadline_ms, struct cm_error *err);
 /* After the jail stands: the session's record says so. */
 int cm_local_started(struct cm_local *l, struct cm_error *err);
+/* The session stays as it is, though nothing of it was started. */
+void cm_local_keep(struct cm_local *l);
 /* When setup has run: let the session's lock go, so that others may use it from now on. */
 void cm_local_unlock(struct cm_local *l);
 void cm_local_close(struct cm_local *l);

@@ -31,20 +31,6 @@ static bool names_session(int argc, char **argv)
 	return false;
 }
 
-/* Whoever lists processes sees arguments for as long as this one lives: not the password in them. */
-static void hide_passwords(int argc, char **argv)
-{
-	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		char *authority = strstr(argv[i], "://");
-		char *end = authority ? authority + 3 + strcspn(authority + 3, "/?#") : NULL;
-		char *at = authority ? memrchr(authority, '@', (size_t)(end - authority)) : NULL;
-		char *colon = at ? memchr(authority + 3, ':', (size_t)(at - authority - 3)) : NULL;
-
-		if (colon)
-			memset(colon + 1, '*', (size_t)(at - colon - 1));
-	}
-}
-
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -55,7 +41,7 @@ int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 		cm_cli_run_begin();
 	if (cm_request_read(cli, argc - 1, argv + 1, &spec, NULL, &err) != CM_OK)
 		return refuse(cli, argc - 1, argv + 1, &err);
-	hide_passwords(argc - 1, argv + 1);
+	cm_cli_hide_passwords(argc - 1, argv + 1);
 	if (spec.argv.n > 0) {
 		status = cm_cli_run(&spec, cli);
 	} else {

@@ -56,6 +56,18 @@ const struct cm_command cm_commands[] = {
 			   "      --plan                 the plan of the last start, as text\n",
 	},
 	{
+		.name = "checkout",
+		.aliases = "",
+		.run = cm_cmd_checkout,
+		.usage = "ID --repo URL|PATH [OPTION...]",
+		.summary = "make a session with its repository, and run nothing in it",
+		.details =
+			"Prints where the checkout is. The session is made as 'casemate run --session ID'\n"
+			"makes it, with the same options, and runs go on with it. A checkout that is there\n"
+			"already is left alone.\n",
+		.has_keys = true,
+	},
+	{
 		.name = "setup",
 		.aliases = "",
 		.run = cm_cmd_setup,

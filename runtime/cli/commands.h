@@ -38,6 +38,7 @@ void cm_help_overview(struct cm_buf *out);
 void cm_help_command(const struct cm_command *command, struct cm_buf *out);
 
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_setup(struct cm_cli *cli, int argc, char **argv);

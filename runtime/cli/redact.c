@@ -38,7 +38,8 @@ static size_t match(const struct cm_redact *redact, const char *text, size_t len
 		const char *value = value_of(redact->secrets->v[i]);
 		size_t value_len = strlen(value);
 
-		if (value_len <= longest || memcmp(text, value, len < value_len ? len : value_len))
+		if (value_len <= longest ||
+		    memcmp(text, value, len < value_len ? len : value_len) != 0)
 			continue;
 		if (value_len <= len)
 			longest = value_len;

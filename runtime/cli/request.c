@@ -3,6 +3,7 @@
 #include "runtime/cli/request.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/spec/spec_flags.h"
@@ -89,4 +90,17 @@ void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, s
 	cm_flags_outputs(argc, argv, &outputs);
 	for (size_t i = 0; i < outputs.n; i++)
 		(void)cm_spec_apply(ret, NULL, &outputs.settings[i], caller.cwd, &caller, 0, NULL);
+}
+
+void cm_cli_hide_passwords(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		char *authority = strstr(argv[i], "://");
+		char *end = authority ? authority + 3 + strcspn(authority + 3, "/?#") : NULL;
+		char *at = authority ? memrchr(authority, '@', (size_t)(end - authority)) : NULL;
+		char *colon = at ? memchr(authority + 3, ':', (size_t)(at - authority - 3)) : NULL;
+
+		if (colon)
+			memset(colon + 1, '*', (size_t)(at - colon - 1));
+	}
 }

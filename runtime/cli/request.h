@@ -20,4 +20,10 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
  */
 void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret);
 
+/*
+ * Overwrite the passwords in addresses among the options. Whoever lists processes sees arguments for as
+ * long as this one lives; what cm_request_read took has copies.
+ */
+void cm_cli_hide_passwords(int argc, char **argv);
+
 #endif

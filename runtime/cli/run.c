@@ -380,7 +380,8 @@ static int check_target(struct run *run, struct cm_error *err)
 	return r;
 }
 
-static int prepare(struct run *run, struct cm_error *err)
+/* Up to the files that a command will find. */
+static int prepare_files(struct run *run, struct cm_error *err)
 {
 	struct cm_local_events events = {
 		.note = on_note, .phase = on_phase, .progress = on_progress, .data = run
@@ -405,6 +406,13 @@ static int prepare(struct run *run, struct cm_error *err)
 			 cm_strv_env_get(&run->cli->config.env, "TERM"));
 	r = cm_local_checkout(&run->local, err);
 	cm_progress_clear(&run->progress);
+	return r;
+}
+
+static int prepare(struct run *run, struct cm_error *err)
+{
+	int r = prepare_files(run, err);
+
 	if (r == CM_OK)
 		r = run_setup_apart(run, err);
 	if (r < 0)
@@ -498,6 +506,26 @@ static int exit_of_failure(const struct run *run, const struct cm_error *err)
 	return sig != 0 ? 128 + sig : status;
 }
 
+static int finish(struct run *run, int r, const struct cm_error *err)
+{
+	if (r < 0) {
+		run->result.error = *err;
+		run->result.reason =
+			cm_reason_find(run->result.phase, err->code, run->local.checkout_reason,
+				       run->local.checkout_code);
+		run->result.exit_code = exit_of_failure(run, err);
+	}
+	if (run->local.is_kept && run->local.has_session && !run->local.is_new)
+		cm_cli_note(run->cli, "kept as session '%s'", run->local.session.record.id);
+	/* first everything is gone, then it is said how it ended */
+	cm_local_close(&run->local);
+	if (run->end_fd > 0)
+		(void)close(run->end_fd);
+	r = deliver(run);
+	cm_relay_close(&run->relay);
+	return r;
+}
+
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	static struct run run;
@@ -514,20 +542,25 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 		run.result.is_over_output = run.relay.is_over_output;
 		run.result.output_bytes = run.relay.output_seen;
 		run.result.exit_code = exit_of(&run, &run.relay.end);
-	} else if (r < 0) {
-		run.result.error = err;
-		run.result.reason =
-			cm_reason_find(run.result.phase, err.code, run.local.checkout_reason,
-				       run.local.checkout_code);
-		run.result.exit_code = exit_of_failure(&run, &err);
 	}
-	if (run.local.is_kept && run.local.has_session && !run.local.is_new)
-		cm_cli_note(cli, "kept as session '%s'", run.local.session.record.id);
-	/* first everything is gone, then it is said how it ended */
-	cm_local_close(&run.local);
-	if (run.end_fd > 0)
-		(void)close(run.end_fd);
-	r = deliver(&run);
-	cm_relay_close(&run.relay);
-	return r;
+	return finish(&run, r, &err);
+}
+
+int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	static struct run run;
+	struct cm_error err = CM_ERROR_INIT;
+	CM_AUTO_FREE char *path = NULL;
+	int r;
+
+	begin(&run, spec, cli);
+	r = prepare_files(&run, &err);
+	if (r == CM_OK) {
+		cm_local_keep(&run.local);
+		path = cm_asprintf("%s\n", run.local.session.record.checkout);
+		if (!path)
+			r = cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the path");
+	}
+	r = finish(&run, r, &err);
+	return r == 0 && path && !spec->is_json ? cm_cli_print(cli, path, strlen(path)) : r;
 }

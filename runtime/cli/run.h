@@ -25,6 +25,12 @@ void cm_cli_run_begin(void);
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli);
 
 /*
+ * Makes the session that spec names with its checkout, and starts nothing; one that has its checkout
+ * already is left alone. Prints where it is; 0, or the exit status of a failure.
+ */
+int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli);
+
+/*
  * A command line that names no run: prints err and gives it where spec's is_json and result say,
  * as cm_cli_run would. The exit status.
  */

@@ -7,6 +7,30 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lib-repo.sh"
 
+begin 'a checkout before anything runs'
+repository "$work/w"
+start_files
+run checkout c --repo .
+is "$rc $(out)" "0 $root/c/w" 'is made, and its place is told'
+is "$(cat "$root/c/w/file") $(cm ls | grep -c '^c .*created')" 'two 1' 'in a session that was never started'
+echo mine >"$root/c/w/file"
+run checkout c --repo .
+is "$rc $(out) $(err | grep -c checkout) $(cat "$root/c/w/file")" "0 $root/c/w 0 mine" 'once more it is left alone'
+run checkout c --repo "$work/other"
+refused "session 'c' was made with another --repo: '$work/w'" '*' 'another repository is refused'
+run run --session c -- sh -c 'cat file; git log -1 --format=%s'
+expect_out 'mine
+second' 'a run goes on with it'
+run checkout c --repo .
+is "$rc $(out)" "0 $root/c/w" 'and while it runs, too'
+run stop c
+run rm --files c
+run checkout d --repo /nope
+is "$rc $(out)$(cm ls -q)" '125 ' 'one that fails leaves no session'
+run checkout d --repo . --ref nope --json
+is "$rc $(json phase) $(cm ls -q)" '125 checkout ' 'which the result tells'
+finish
+
 begin "the user's work"
 repository "$work/w"
 repository "$work/w2"
@@ -31,7 +55,7 @@ done
 is "$(listing)" "$was" 'in each file'
 is "$(err | grep -c 'casemate: checkout')" 0 'nothing is checked out'
 run run --session e --repo "$work/w2" -- true
-refused "session 'e' was made with another --repo: '$work/w'" "*'casemate rm e'*" 'another repository is refused'
+refused "session 'e' was made with another --repo: '$work/w'" "*'casemate rm --files e'*" 'another repository is refused'
 run run --session e --repo . --ref side -- true
 refused "session 'e' was made with another --ref: 'none'" '*' 'and another ref'
 is "$(listing)" "$was" 'which changes nothing'

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Submodules: which names, places and addresses are taken, and what relative ones mean. */
+#include "runtime/base/buf.h"
 #include "runtime/base/submodule.h"
 #include "tests/unit/test_base.h"
 
@@ -133,7 +134,7 @@ static bool take_once(void *data)
 
 static void test_without_memory(void **state)
 {
-	CM_AUTO_FREE char *relative = strdup("../lib");
+	CM_AUTO_FREE char *relative = cm_strdup("../lib");
 
 	(void)state;
 	assert_true(fail_each_allocation(take_once, relative) >= 4);

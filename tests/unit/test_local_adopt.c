@@ -155,7 +155,7 @@ static const struct row rows[] = {
 /* The caller clears it. */
 static void parse(const char *line, bool is_asked, struct cm_spec *ret)
 {
-	CM_AUTO_FREE char *copy = strdup(line);
+	CM_AUTO_FREE char *copy = cm_strdup(line);
 	CM_AUTO_LAYER struct cm_layer layer = { 0 };
 	struct cm_merge m = { .spec = ret, .caller = &test_caller, .is_asked = is_asked };
 	struct cm_error err = CM_ERROR_INIT;
@@ -352,7 +352,7 @@ static void assert_setup(const char *made, enum cm_setup_state was, const char *
 	open_session(&l, made, again, true);
 	l.session.record.setup_state = was;
 	digest = is_new_digest ? cm_local_setup_digest(&l.spec.setup)
-			       : strdup(l.session.record.setup_digest);
+			       : cm_strdup(l.session.record.setup_digest);
 	assert_int_equal(cm_local_adopt(&l, &err), CM_OK);
 	assert_int_equal(l.session.record.setup_state, is);
 	assert_int_equal(l.spec.setup.n, n_left);

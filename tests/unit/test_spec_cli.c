@@ -45,6 +45,14 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	return 7;
 }
 
+int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	(void)cli;
+	printf("checkout %s of %s", spec->session_id, spec->repo);
+	fflush(stdout);
+	return 8;
+}
+
 int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *error)
 {
 	if (spec->result || spec->is_json) {
@@ -134,6 +142,17 @@ static const struct {
 	{ "run|true", 7, "run true memory 18446744073709551615 ro 0 q0 v0 x125", "" },
 	{ "run|-q|--failure-exit|3|-m|4M|--|a|b", 7, "run b memory 4194304 ro 0 q1 v0 x3", "" },
 	{ "run|-c|ls", 7, "run ls memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "checkout|s|--repo|/x", 8, "checkout s of /x", "" },
+	{ "checkout", 125, "",
+	  "casemate: no session given\nhint: write casemate checkout ID --repo URL\n" },
+	{ "checkout|s", 125, "",
+	  "casemate: no repository given\nhint: name it with --repo URL or --repo PATH\n" },
+	{ "checkout|s|--repo|/x|--setup|make", 125, "",
+	  "casemate: a checkout runs no setup\n"
+	  "hint: give --setup to the first 'casemate run --session ID'\n" },
+	{ "checkout|s|--repo|/x|--|ls", 125, "",
+	  "casemate: a checkout runs no command\n"
+	  "hint: give it to 'casemate run --session ID'\n" },
 	{ "run", 125, "",
 	  "casemate: no command given\n"
 	  "hint: write casemate run [OPTION...] -- COMMAND [ARG...], or -c TEXT\n" },

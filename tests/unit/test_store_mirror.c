@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/store/mirror.h"
 
 #define DAY_S (24 * 60 * 60)
@@ -20,7 +21,7 @@ static void take(struct env *e, const char *identity, struct cm_store_mirror *mi
 static void fill(const struct cm_store_mirror *mirror, size_t bytes)
 {
 	CM_AUTO_FREE char *path = cm_asprintf("%s/pack", mirror->dir);
-	CM_AUTO_FREE char *data = calloc(1, bytes);
+	CM_AUTO_FREE char *data = cm_calloc(1, bytes);
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
 	assert_true(fd >= 0);
@@ -49,7 +50,7 @@ static char *make(struct env *e, const char *identity, size_t bytes, int64_t age
 	(void)snprintf(used, sizeof(used), "%s/used", mirror.key);
 	times[1] = times[0];
 	assert_int_equal(utimensat(mirror.mirrors_fd, used, times, 0), 0);
-	dir = strdup(mirror.dir);
+	dir = cm_strdup(mirror.dir);
 	cm_store_mirror_close(&mirror);
 	return dir;
 }
@@ -82,7 +83,7 @@ static void test_kept_when_used(void **state)
 	CM_AUTO_FREE char *dir = NULL;
 
 	take(e, "a", &mirror);
-	dir = strdup(mirror.dir);
+	dir = cm_strdup(mirror.dir);
 	cm_store_mirror_close(&mirror);
 	assert_false(is_there(dir));
 	take(e, "a", &mirror);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* casemate checkout: a session with its repository, before anything runs in it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/fd.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/run.h"
+
+static int refuse(const char *what, const char *hint, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_INVALID, 0, "%s", what);
+	cm_error_hint(err, "%s", hint);
+	return CM_E_INVALID;
+}
+
+/* What of run's options would have no effect here is an error, so that nobody waits for it. */
+static int check(const struct cm_spec *spec, struct cm_error *err)
+{
+	if (!spec->repo)
+		return refuse("no repository given", "name it with --repo URL or --repo PATH", err);
+	if (spec->argv.n > 0)
+		return refuse("a checkout runs no command",
+			      "give it to 'casemate run --session ID'", err);
+	if (spec->setup.n > 0)
+		return refuse("a checkout runs no setup",
+			      "give --setup to the first 'casemate run --session ID'", err);
+	return CM_OK;
+}
+
+static int checkout(struct cm_cli *cli, int argc, char **argv)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_spec spec;
+	int status;
+
+	if (cm_request_read(cli, argc, argv, &spec, NULL, &err) != CM_OK)
+		return cm_cli_fail(cli, &err);
+	cm_cli_hide_passwords(argc, argv);
+	status = check(&spec, &err) == CM_OK ? cm_cli_checkout(&spec, cli)
+					     : cm_cli_run_refused(&spec, cli, &err);
+	cm_spec_clear(&spec);
+	return status;
+}
+
+int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	char **line;
+	int status;
+
+	if (argc < 2 || argv[1][0] == '-') {
+		(void)refuse("no session given", "write casemate checkout ID --repo URL", &err);
+		return cm_cli_fail(cli, &err);
+	}
+	line = cm_calloc((size_t)argc + 1, sizeof(*line));
+	if (!line) {
+		(void)cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the command line");
+		return cm_cli_fail(cli, &err);
+	}
+	line[0] = (char *)(uintptr_t) "--session";
+	for (int i = 1; i < argc; i++)
+		line[i] = argv[i];
+	status = checkout(cli, argc, line);
+	free(line);
+	return status;
+}
