@@ -128,6 +128,7 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 {
 	CM_AUTO_FD int slot_fd = -1;
 	struct stat st;
+	uid_t owner;
 	int r = CM_OK;
 
 	if (s->lock_fd < 0)
@@ -151,7 +152,8 @@ int cm_store_session_remove(struct cm_store *store, struct cm_store_session *s, 
 	if (r != CM_OK || slot_fd < 0)
 		return r;
 	/* what is there and was never given to the slot's ids, such as a link, was there before */
-	if (lstat(s->session_dir, &st) < 0 ? errno == ENOENT : st.st_uid != s->record.agent_id)
+	owner = s->record.agent_id != 0 ? s->record.agent_id : geteuid();
+	if (lstat(s->session_dir, &st) < 0 ? errno == ENOENT : st.st_uid != owner)
 		cm_store_slot_drop(store, s->record.slot);
 	else if (s->record.is_temporary)
 		(void)cm_store_slot_keep(store, &s->record);
