@@ -271,7 +271,7 @@ static pid_t start(const struct scenario *s, const char *payload, gid_t gid, str
 
 static void wait_for(size_t n_wanted, const pid_t *innocent, size_t n_innocent)
 {
-	int64_t until = cm_clock_mono_ms() + (n_wanted > 0 ? 10000 : 60);
+	int64_t until = cm_clock_mono_ms() + (n_wanted > 0 ? 30000 : 60);
 
 	while (cm_clock_mono_ms() < until) {
 		if (n_wanted > 0 && count_others(innocent, n_innocent) >= n_wanted)
