@@ -115,7 +115,8 @@ while kill -0 $bg 2>/dev/null; do
 done
 cmp -s "$work/big" "$work/copy"
 ok '200 MiB from a file to a file'
-[ "$peak" -gt 100 ] && [ "$peak" -lt 16384 ]
+# a sanitizer's own is 16 MiB of it
+[ "$peak" -gt 100 ] && [ "$peak" -lt 32768 ]
 ok "in bounded memory ($peak KiB)"
 rm -f "$work/copy"
 head -c 3000000 "$work/big" >"$work/in"
