@@ -19,9 +19,6 @@
 #include "runtime/base/giturl.h"
 #include "runtime/base/text.h"
 
-/* as in refs.c, of whose file this is the beginning */
-#define REFS_MAX 2000000
-
 /* What the server's HEAD is, which need not be on a branch; refs.c does not read it. */
 #define HEAD_REF "refs/casemate/HEAD"
 
@@ -157,13 +154,14 @@ static int connect(struct fetch *f, struct cm_error *err)
 	return r < 0 ? failed(f, r, err) : CM_OK;
 }
 
-static bool has_ref(const git_remote_head **heads, size_t n, const char *name)
+/* NULL: the server has no such name. */
+static const git_oid *find_ref(const git_remote_head **heads, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(heads[i]->name, name) == 0)
-			return true;
+			return &heads[i]->oid;
 	}
-	return false;
+	return NULL;
 }
 
 /* What the server does not have is missed where it is resolved, with the nearest names. */
@@ -171,14 +169,14 @@ static int add_extra(struct fetch *f, const git_remote_head **heads, size_t n)
 {
 	int r = CM_OK;
 
-	if (f->opts->ref && has_ref(heads, n, f->opts->ref))
+	if (f->opts->ref && find_ref(heads, n, f->opts->ref))
 		r = cm_strv_add(&f->extra, f->opts->ref);
 	for (size_t i = 0; i < CM_REFS_REQUEST_NAMES && f->opts->pr > 0 && r == CM_OK; i++) {
 		CM_AUTO_FREE char *name = cm_refs_request_name(f->opts->pr, i);
 
 		if (!name)
 			return CM_E_NOMEM;
-		if (has_ref(heads, n, name))
+		if (find_ref(heads, n, name))
 			r = cm_strv_add(&f->extra, name);
 	}
 	for (size_t i = 0; i < f->extra.n && r == CM_OK; i++)
@@ -194,14 +192,14 @@ static int choose_refs(struct fetch *f, struct cm_error *err)
 
 	if (r < 0)
 		return failed(f, r, err);
-	if (n > REFS_MAX) {
-		cm_error_set(err, CM_E_LIMIT, 0, "the server has more than %d refs", REFS_MAX);
+	if (n > CM_REFS_MAX) {
+		cm_error_set(err, CM_E_LIMIT, 0, "the server has more than %d refs", CM_REFS_MAX);
 		cm_error_hint(err, "clone it with git, and give --repo the path of the clone");
 		return CM_E_LIMIT;
 	}
 	if (cm_strv_add(&f->refspecs, "+refs/heads/*:refs/heads/*") < 0 ||
 	    cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*") < 0 ||
-	    (has_ref(heads, n, "HEAD") && cm_strv_add(&f->refspecs, "+HEAD:" HEAD_REF) < 0) ||
+	    (find_ref(heads, n, "HEAD") && cm_strv_add(&f->refspecs, "+HEAD:" HEAD_REF) < 0) ||
 	    add_extra(f, heads, n) < 0)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	cm_report_progress(f->rep, "remote", n, n);
@@ -267,32 +265,15 @@ static int update_refs(struct fetch *f, struct cm_error *err)
 	return CM_OK;
 }
 
-static const git_oid *find_head(git_remote *remote)
-{
-	const git_remote_head **heads;
-	size_t n = 0;
-
-	if (git_remote_ls(&heads, &n, remote) < 0)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(heads[i]->name, "HEAD") == 0)
-			return &heads[i]->oid;
-	}
-	return NULL;
-}
-
 /* A server does not tell what its HEAD names when that is not there. */
-static int guess_head(struct fetch *f, struct cm_error *err)
+static int guess_head(struct fetch *f, bool is_empty, struct cm_error *err)
 {
 	static const char name[] = "refs/heads/main";
-	const git_remote_head **heads;
 	git_oid id;
-	size_t n = 0;
-	int r = git_repository_set_head(f->mirror.repo, name);
 
-	if (r < 0 || git_remote_ls(&heads, &n, f->remote) < 0)
+	if (git_repository_set_head(f->mirror.repo, name) < 0)
 		return cm_library_error(err, "cannot set HEAD of the mirror");
-	if (n == 0)
+	if (is_empty)
 		return CM_OK;
 	return cm_report_note(f->rep, err,
 			      git_reference_name_to_id(&id, f->mirror.repo, name) == 0
@@ -307,15 +288,21 @@ static int guess_head(struct fetch *f, struct cm_error *err)
 static int set_head(struct fetch *f, struct cm_error *err)
 {
 	CM_AUTO_GIT_BUF git_buf name = GIT_BUF_INIT;
-	const git_oid *head = find_head(f->remote);
-	int r = git_remote_default_branch(&name, f->remote);
+	const git_remote_head **heads;
+	const git_oid *head;
+	size_t n = 0;
+	int r = git_remote_ls(&heads, &n, f->remote);
 
+	if (r < 0)
+		return cm_library_error(err, "cannot set HEAD of the mirror");
+	head = find_ref(heads, n, "HEAD");
+	r = git_remote_default_branch(&name, f->remote);
 	if (r == 0 && cm_text_has_prefix(name.ptr, "refs/heads/"))
 		r = git_repository_set_head(f->mirror.repo, name.ptr);
 	else if (head)
 		r = git_repository_set_head_detached(f->mirror.repo, head);
 	else
-		return guess_head(f, err);
+		return guess_head(f, n == 0, err);
 	return r < 0 ? cm_library_error(err, "cannot set HEAD of the mirror") : CM_OK;
 }
 

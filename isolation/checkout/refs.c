@@ -9,9 +9,6 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
 
-/* A bound on memory, far above what is in use: the largest known repositories have 200,000. */
-#define REFS_MAX 2000000
-
 static const struct {
 	const char *prefix;
 	enum cm_ref_kind kind;
@@ -49,8 +46,8 @@ static int grow(struct cm_refs *refs, struct cm_error *err)
 
 	if (refs->v && refs->n < refs->capacity)
 		return CM_OK;
-	if (refs->n >= REFS_MAX) {
-		cm_error_set(err, CM_E_LIMIT, 0, "the source has more than %d refs", REFS_MAX);
+	if (refs->n >= CM_REFS_MAX) {
+		cm_error_set(err, CM_E_LIMIT, 0, "the source has more than %d refs", CM_REFS_MAX);
 		cm_error_hint(err, "remove refs that nobody needs, or clone it with git first");
 		return CM_E_LIMIT;
 	}

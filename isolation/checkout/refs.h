@@ -13,6 +13,9 @@
 #include "isolation/checkout/library.h"
 #include "runtime/base/buf.h"
 
+/* A bound on memory, far above what is in use: the largest known repositories have 200,000. */
+#define CM_REFS_MAX 2000000
+
 enum cm_ref_kind {
 	CM_REF_BRANCH,
 	CM_REF_TAG,

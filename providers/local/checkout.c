@@ -101,14 +101,6 @@ static int was_held_up(const struct cm_local *l, struct cm_error *err)
 	return CM_E_TIMEOUT;
 }
 
-static void add(char **argv, size_t *n, const char *option, const char *value)
-{
-	if (!value)
-		return;
-	argv[(*n)++] = (char *)(uintptr_t)option;
-	argv[(*n)++] = (char *)(uintptr_t)value;
-}
-
 static int run_clone(struct cm_local *l, const struct source *source,
 		     struct cm_checkout_result *result, struct cm_error *err)
 {
@@ -118,13 +110,13 @@ static int run_clone(struct cm_local *l, const struct source *source,
 	size_t n = 0;
 	int r;
 
-	add(argv, &n, "--source", source->path);
-	add(argv, &n, "--target", l->session.record.checkout);
-	add(argv, &n, "--origin", source->origin);
-	add(argv, &n, "--ref", spec->ref);
-	add(argv, &n, "--pr", cm_checkout_number(spec->pr, number));
-	add(argv, &n, "--branch", spec->branch);
-	add(argv, &n, "--from", spec->base);
+	cm_checkout_option(argv, &n, "--source", source->path);
+	cm_checkout_option(argv, &n, "--target", l->session.record.checkout);
+	cm_checkout_option(argv, &n, "--origin", source->origin);
+	cm_checkout_option(argv, &n, "--ref", spec->ref);
+	cm_checkout_option(argv, &n, "--pr", cm_checkout_number(spec->pr, number));
+	cm_checkout_option(argv, &n, "--branch", spec->branch);
+	cm_checkout_option(argv, &n, "--from", spec->base);
 	argv[n++] = (char *)(uintptr_t) "--modules";
 	r = cm_checkout_helper_run(l, argv, NULL, result, err);
 	if (r == CM_E_TIMEOUT)
@@ -188,48 +180,28 @@ static int in_jail(struct cm_local *l, const struct source *source,
 	return r;
 }
 
-static int fetch(struct cm_local *l, bool is_fresh, struct cm_store_mirror *mirror,
-		 struct cm_error *err)
+static int take(struct cm_local *l, const struct cm_store_mirror *mirror, void *data,
+		struct cm_checkout_result *result, struct cm_error *err)
 {
-	int64_t start_us = cm_clock_mono_us();
+	const struct source source = { .mirror = mirror,
+				       .path = CM_FETCH_REPOSITORY_INSIDE,
+				       .origin = l->spec.repo };
+
+	(void)data;
+	return in_jail(l, &source, result, err);
+}
+
+static int from_remote(struct cm_local *l, struct cm_module_list *modules, struct cm_error *err)
+{
+	struct cm_checkout_result result;
 	struct cm_local_remote remote;
 	int r;
 
 	cm_local_remote_of(l, &remote);
-	r = cm_local_fetch(l, &remote, is_fresh, mirror, err);
-	if (r == CM_OK)
-		cm_local_phase(l, "fetch", start_us);
-	return r;
-}
-
-/*
- * What a mirror lacks or has wrong is seen when it is checked out. Then what the server has is fetched
- * anew, once; what is wrong there is wrong again.
- */
-static int from_remote(struct cm_local *l, struct cm_module_list *modules, struct cm_error *err)
-{
-	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
-	const struct source source = { .mirror = &mirror,
-				       .path = CM_FETCH_REPOSITORY_INSIDE,
-				       .origin = l->spec.repo };
-	struct cm_checkout_result result;
-	struct cm_error why = CM_ERROR_INIT;
-	int r = fetch(l, false, &mirror, &why);
-
 	cm_checkout_result_init(&result);
 	result.modules = modules;
-	if (r == CM_OK)
-		r = in_jail(l, &source, &result, &why);
-	if (r == CM_E_CHECKOUT && strcmp(result.code, cm_error_name(CM_E_CHECKOUT)) == 0) {
-		why = (struct cm_error)CM_ERROR_INIT;
-		r = fetch(l, true, &mirror, &why);
-		if (r == CM_OK)
-			r = in_jail(l, &source, &result, &why);
-	}
-	cm_store_mirror_close(&mirror);
+	r = cm_local_fetch(l, &remote, take, NULL, &result, err);
 	cm_store_mirrors_prune(&l->store);
-	if (r < 0 && err)
-		*err = why;
 	return r;
 }
 

@@ -19,6 +19,14 @@ void cm_checkout_result_init(struct cm_checkout_result *result)
 	memset(result, 0, sizeof(*result));
 }
 
+void cm_checkout_option(char **argv, size_t *n, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	argv[(*n)++] = (char *)(uintptr_t)option;
+	argv[(*n)++] = (char *)(uintptr_t)value;
+}
+
 const char *cm_checkout_number(int value, char *buf)
 {
 	(void)snprintf(buf, CM_CHECKOUT_NUMBER_SIZE, "%d", value);

@@ -23,6 +23,8 @@ int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t siz
  * the network is none. The caller clears it, also after a failure.
  */
 int cm_checkout_helper_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_error *err);
+/* One more of the options below, at argv[*n]; none where value is NULL. */
+void cm_checkout_option(char **argv, size_t *n, const char *option, const char *value);
 /* An option's number as text, in buf; NULL for 0, which stands for none. */
 #define CM_CHECKOUT_NUMBER_SIZE 12
 const char *cm_checkout_number(int value, char *buf);

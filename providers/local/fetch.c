@@ -13,7 +13,6 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #define LOCK_WAIT_MS (15LL * 60 * 1000)
@@ -33,7 +32,7 @@ struct job {
 };
 
 /* Nothing of the user's; the host's network, since no other is to be had. */
-static int make_spec(const struct cm_local *l, struct cm_spec *spec)
+static void make_spec(const struct cm_local *l, struct cm_spec *spec)
 {
 	cm_spec_init(spec);
 	spec->workspace_kind = CM_WORKSPACE_NONE;
@@ -44,7 +43,6 @@ static int make_spec(const struct cm_local *l, struct cm_spec *spec)
 	spec->min_level =
 		l->spec.min_level == CM_LEVEL_FULL ? CM_LEVEL_NO_CGROUP : l->spec.min_level;
 	spec->limits.timeout.value = CM_UNLIMITED;
-	return CM_OK;
 }
 
 static bool may_go_well(const struct cm_checkout_result *result)
@@ -59,8 +57,7 @@ static bool may_go_well(const struct cm_checkout_result *result)
 /* false: the caller has enough of it */
 static bool wait_ms(const struct cm_local *l, int ms)
 {
-	struct pollfd p = { .fd = l->events.cancel_fd > 0 ? l->events.cancel_fd : -1,
-			    .events = POLLIN };
+	struct pollfd p = { .fd = cm_local_cancel_fd(l), .events = POLLIN };
 	int64_t deadline = cm_clock_mono_ms() + ms;
 	int64_t left;
 
@@ -120,14 +117,6 @@ static const char *extra_ref(const char *ref)
 	return ref;
 }
 
-static void add(char **argv, size_t *n, const char *option, const char *value)
-{
-	if (!value)
-		return;
-	argv[(*n)++] = (char *)(uintptr_t)option;
-	argv[(*n)++] = (char *)(uintptr_t)value;
-}
-
 /* For a pipe, as isolation/checkout/credential.h has it; nothing where there is no credential. */
 static int write_credential(const struct job *job, struct cm_buf *out, struct cm_error *err)
 {
@@ -173,17 +162,18 @@ static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 	r = write_credential(job, &credential, err);
 	if (r == CM_OK)
 		r = find_ca_file(l, &ca_file, err);
-	add(argv, &n, "--fetch", remote->url);
-	add(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
-	add(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
-	add(argv, &n, "--ca-file", ca_file);
-	add(argv, &n, "--ref", extra_ref(remote->ref));
-	add(argv, &n, "--pr", cm_checkout_number(remote->pr, pr));
-	add(argv, &n, "--home", ssh->is_ssh ? CM_SSH_HOME_INSIDE : NULL);
-	add(argv, &n, "--ssh-agent", ssh->agent ? CM_SSH_AGENT_INSIDE : NULL);
-	add(argv, &n, "--ssh-host", cm_local_ssh_host(ssh));
-	add(argv, &n, "--ssh-port", cm_checkout_number((int)cm_local_ssh_port(ssh), port));
-	add(argv, &n, "--depth", cm_checkout_number(remote->depth, depth));
+	cm_checkout_option(argv, &n, "--fetch", remote->url);
+	cm_checkout_option(argv, &n, "--mirror", CM_FETCH_MIRROR_INSIDE);
+	cm_checkout_option(argv, &n, "--credential-fd", credential.len > 0 ? "0" : NULL);
+	cm_checkout_option(argv, &n, "--ca-file", ca_file);
+	cm_checkout_option(argv, &n, "--ref", extra_ref(remote->ref));
+	cm_checkout_option(argv, &n, "--pr", cm_checkout_number(remote->pr, pr));
+	cm_checkout_option(argv, &n, "--home", ssh->is_ssh ? CM_SSH_HOME_INSIDE : NULL);
+	cm_checkout_option(argv, &n, "--ssh-agent", ssh->agent ? CM_SSH_AGENT_INSIDE : NULL);
+	cm_checkout_option(argv, &n, "--ssh-host", cm_local_ssh_host(ssh));
+	cm_checkout_option(argv, &n, "--ssh-port",
+			   cm_checkout_number((int)cm_local_ssh_port(ssh), port));
+	cm_checkout_option(argv, &n, "--depth", cm_checkout_number(remote->depth, depth));
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)
@@ -201,10 +191,9 @@ static int in_jail(struct cm_local *l, struct job *job, const struct cm_store_mi
 				       .refuses_unix_sockets = !job->ssh.agent };
 	char helper[PATH_MAX];
 	struct cm_spec spec;
-	int r = make_spec(l, &spec);
+	int r = cm_checkout_helper_mount(&extra, helper, sizeof(helper), err);
 
-	if (r == CM_OK)
-		r = cm_checkout_helper_mount(&extra, helper, sizeof(helper), err);
+	make_spec(l, &spec);
 	extra.mounts[extra.n_mounts++] =
 		(struct cm_local_mount){ mirror->dir, CM_FETCH_MIRROR_INSIDE, CM_OPF_WRITABLE };
 	if (r == CM_OK)
@@ -330,14 +319,16 @@ void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
 					 .ref = l->spec.base ? l->spec.base : l->spec.ref,
 					 .pr = l->spec.pr,
 					 .depth = l->spec.depth,
-					 .has_keys = true };
+					 .has_keys = true,
+					 .phase = "fetch" };
 	(void)cm_config_git_credential(l->config, &l->spec, &ret->user, &ret->secret);
 }
 
-int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
-		   struct cm_store_mirror *mirror, struct cm_error *err)
+static int bring(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
+		 struct cm_store_mirror *mirror, struct cm_error *err)
 {
 	struct job job = { .remote = remote };
+	int64_t start_us = cm_clock_mono_us();
 	int r = cm_local_ssh_init(l, remote->url, remote->has_keys, &job.ssh, err);
 
 	if (r == CM_OK && !mirror->dir)
@@ -347,7 +338,28 @@ int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, boo
 	cm_local_ssh_clear(&job.ssh);
 	if (r == CM_OK)
 		r = cm_store_mirror_used(mirror, err);
-	if (r < 0)
-		cm_store_mirror_close(mirror);
+	if (r == CM_OK && remote->phase)
+		cm_local_phase(l, remote->phase, start_us);
+	return r;
+}
+
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, cm_local_take_fn *take,
+		   void *data, struct cm_checkout_result *result, struct cm_error *err)
+{
+	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
+	struct cm_error why = CM_ERROR_INIT;
+	int r = bring(l, remote, false, &mirror, &why);
+
+	if (r == CM_OK)
+		r = take(l, &mirror, data, result, &why);
+	if (r == CM_E_CHECKOUT && strcmp(result->code, cm_error_name(CM_E_CHECKOUT)) == 0) {
+		why = (struct cm_error)CM_ERROR_INIT;
+		r = bring(l, remote, true, &mirror, &why);
+		if (r == CM_OK)
+			r = take(l, &mirror, data, result, &why);
+	}
+	cm_store_mirror_close(&mirror);
+	if (r < 0 && err)
+		*err = why;
 	return r;
 }

@@ -7,6 +7,7 @@
 #ifndef CM_PROVIDERS_LOCAL_FETCH_H
 #define CM_PROVIDERS_LOCAL_FETCH_H
 
+#include "providers/local/checkout_helper.h"
 #include "providers/local/local_internal.h"
 #include "runtime/store/mirror.h"
 
@@ -29,15 +30,22 @@ struct cm_local_remote {
 	const char *secret;
 	/* are the caller's ssh keys, or its agent, for this server? */
 	bool has_keys;
+	/* told when it has been fetched; NULL: nothing is */
+	const char *phase;
 };
 
 /* The repository of the session. */
 void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret);
+/* Check something out of a mirror; what the helper says of it goes to result. */
+typedef int cm_local_take_fn(struct cm_local *l, const struct cm_store_mirror *mirror, void *data,
+			     struct cm_checkout_result *result, struct cm_error *err);
 /*
- * The mirror of a repository, brought up to date; locked until it is closed. is_fresh: what is in it
- * already is not to be believed. CM_E_CANCELLED as cm_local_inside has it.
+ * Bring the mirror of a repository up to date and take from it, under its lock. What a mirror lacks or
+ * has wrong is seen when it is checked out: then what the server has is fetched anew and taken again,
+ * once; what is wrong there is wrong again. result was initialised. CM_E_CANCELLED as cm_local_inside
+ * has it.
  */
-int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
-		   struct cm_store_mirror *mirror, struct cm_error *err);
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, cm_local_take_fn *take,
+		   void *data, struct cm_checkout_result *result, struct cm_error *err);
 
 #endif

@@ -43,11 +43,6 @@ struct wait {
 	bool has_ended;
 };
 
-static int cancel_fd(const struct cm_local *l)
-{
-	return l->events.cancel_fd > 0 ? l->events.cancel_fd : -1;
-}
-
 static int given_up(struct cm_error *err)
 {
 	return cm_error_set(err, CM_E_CANCELLED, 0, "given up on request");
@@ -257,7 +252,7 @@ int cm_local_inside(struct cm_local *l, struct cm_local_program *program, struct
 	w.p[SLOT_JAIL] = (struct pollfd){ .fd = l->jail.sock, .events = POLLIN };
 	w.p[SLOT_OUT] = (struct pollfd){ .fd = out_fd, .events = POLLIN };
 	w.p[SLOT_ERR] = (struct pollfd){ .fd = err_fd, .events = POLLIN };
-	w.p[SLOT_CANCEL] = (struct pollfd){ .fd = cancel_fd(l), .events = POLLIN };
+	w.p[SLOT_CANCEL] = (struct pollfd){ .fd = cm_local_cancel_fd(l), .events = POLLIN };
 	return collect(&w, err);
 }
 
@@ -296,7 +291,7 @@ static void end_keeper(struct cm_jail *jail)
 int cm_local_wait_up(struct cm_local *l, int64_t deadline_ms, struct cm_error *err)
 {
 	struct pollfd p[2] = { { .fd = l->jail.sock, .events = POLLIN },
-			       { .fd = cancel_fd(l), .events = POLLIN } };
+			       { .fd = cm_local_cancel_fd(l), .events = POLLIN } };
 	int n;
 
 	do {

@@ -41,6 +41,11 @@ void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us)
 		l->events.phase(l->events.data, name, (uint64_t)(cm_clock_mono_us() - since_us));
 }
 
+int cm_local_cancel_fd(const struct cm_local *l)
+{
+	return l->events.cancel_fd > 0 ? l->events.cancel_fd : -1;
+}
+
 int cm_local_read_refusals(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_STRV struct cm_strv dirs = { 0 };
@@ -186,9 +191,9 @@ static int name_workspace(struct cm_local *l, struct cm_error *err)
 
 static bool is_given_up(const struct cm_local *l)
 {
-	struct pollfd p = { .fd = l->events.cancel_fd, .events = POLLIN };
+	struct pollfd p = { .fd = cm_local_cancel_fd(l), .events = POLLIN };
 
-	return l->events.cancel_fd > 0 && poll(&p, 1, 0) > 0;
+	return poll(&p, 1, 0) > 0;
 }
 
 /* In slices: who waits for another's checkout or setup may have enough of it. */

@@ -13,6 +13,8 @@ void cm_local_note(struct cm_local *l, const char *text);
 /* A phase that began at since_us (CLOCK_MONOTONIC) has ended. */
 void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
 
+/* For poll(2): events.cancel_fd, or -1. */
+int cm_local_cancel_fd(const struct cm_local *l);
 /* What may not be mounted, into l->refusals; once. */
 int cm_local_read_refusals(struct cm_local *l, struct cm_error *err);
 

@@ -71,12 +71,6 @@ static int make_remote(const struct cm_local *l, const struct cm_module *m,
 	return r;
 }
 
-static void add(char **argv, size_t *n, const char *option, const char *value)
-{
-	argv[(*n)++] = (char *)(uintptr_t)option;
-	argv[(*n)++] = (char *)(uintptr_t)value;
-}
-
 static int run_helper(struct cm_local *l, const struct cm_module *m, const struct super *super,
 		      const char *path, struct cm_checkout_result *result, struct cm_error *err)
 {
@@ -87,22 +81,30 @@ static int run_helper(struct cm_local *l, const struct cm_module *m, const struc
 
 	if (!target)
 		return out_of_memory(err);
-	add(argv, &n, "--source", CM_FETCH_REPOSITORY_INSIDE);
-	add(argv, &n, "--target", target);
-	add(argv, &n, "--origin", m->url);
-	add(argv, &n, "--ref", m->commit);
-	add(argv, &n, "--into", checkout);
-	add(argv, &n, "--module", path);
-	add(argv, &n, "--git-dir", super->git_dir);
-	add(argv, &n, "--name", m->name);
+	cm_checkout_option(argv, &n, "--source", CM_FETCH_REPOSITORY_INSIDE);
+	cm_checkout_option(argv, &n, "--target", target);
+	cm_checkout_option(argv, &n, "--origin", m->url);
+	cm_checkout_option(argv, &n, "--ref", m->commit);
+	cm_checkout_option(argv, &n, "--into", checkout);
+	cm_checkout_option(argv, &n, "--module", path);
+	cm_checkout_option(argv, &n, "--git-dir", super->git_dir);
+	cm_checkout_option(argv, &n, "--name", m->name);
 	argv[n++] = (char *)(uintptr_t) "--modules";
 	return cm_checkout_helper_run(l, argv, NULL, result, err);
 }
 
-static int in_jail(struct cm_local *l, const struct cm_store_mirror *mirror,
-		   const struct cm_module *m, const struct super *super, const char *path,
-		   struct cm_checkout_result *result, struct cm_error *err)
+/* One submodule and where it goes. */
+struct place {
+	const struct cm_module *m;
+	const struct super *super;
+	/* below the checkout */
+	const char *path;
+};
+
+static int take(struct cm_local *l, const struct cm_store_mirror *mirror, void *data,
+		struct cm_checkout_result *result, struct cm_error *err)
 {
+	const struct place *place = data;
 	char helper[PATH_MAX];
 	struct cm_local_plan extra = { 0 };
 	struct cm_spec spec;
@@ -116,36 +118,25 @@ static int in_jail(struct cm_local *l, const struct cm_store_mirror *mirror,
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, l->session.session_dir, &extra, err);
 	if (r == CM_OK)
-		r = run_helper(l, m, super, path, result, err);
+		r = run_helper(l, place->m, place->super, place->path, result, err);
 	cm_local_task_close(l);
 	cm_spec_clear(&spec);
 	return r;
 }
 
-static bool has_code(const struct cm_checkout_result *result, int code)
+static int fetch(struct cm_local *l, const struct cm_module *m, const struct super *super,
+		 const char *path, struct cm_checkout_result *result, struct cm_error *err)
 {
-	return strcmp(result->code, cm_error_name(code)) == 0;
-}
-
-/* As with the repository itself: what a mirror has wrong is fetched anew, once. */
-static int take(struct cm_local *l, const struct cm_module *m, const struct super *super,
-		const char *path, struct cm_checkout_result *result, struct cm_error *err)
-{
-	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
+	struct place place = { m, super, path };
 	struct cm_local_remote remote;
 	int r = make_remote(l, m, &remote, err);
 
-	if (r == CM_OK)
-		r = cm_local_fetch(l, &remote, false, &mirror, err);
-	if (r == CM_OK) {
-		r = in_jail(l, &mirror, m, super, path, result, err);
-		if (r == CM_E_CHECKOUT && has_code(result, CM_E_CHECKOUT))
-			r = cm_local_fetch(l, &remote, true, &mirror, err);
-		if (r == CM_OK && has_code(result, CM_E_CHECKOUT))
-			r = in_jail(l, &mirror, m, super, path, result, err);
-	}
-	cm_store_mirror_close(&mirror);
-	return r;
+	return r < 0 ? r : cm_local_fetch(l, &remote, take, &place, result, err);
+}
+
+static bool has_code(const struct cm_checkout_result *result, int code)
+{
+	return strcmp(result->code, cm_error_name(code)) == 0;
 }
 
 /* Is it the submodule's doing, or its server's? */
@@ -209,7 +200,7 @@ static int take_one(struct run *run, const struct cm_module *m, const struct sup
 		return tell_empty(run, path, "its path is too long", err);
 	cm_checkout_result_init(&result);
 	result.modules = &below;
-	r = take(run->l, m, super, path, &result, &why);
+	r = fetch(run->l, m, super, path, &result, &why);
 	if (r == CM_OK) {
 		run->n_done++;
 		r = take_below(run, m, super, path, &below, err);

@@ -15,6 +15,12 @@
 #define BAR_WIDTH 20
 #define TEXT_MAX 256
 
+/* Asked when there is something to show: most runs have nothing. */
+static bool has_bar(const struct cm_progress *p)
+{
+	return p->term && strcmp(p->term, "dumb") != 0 && isatty(STDERR_FILENO);
+}
+
 static size_t columns(void)
 {
 	struct winsize size = { 0 };
@@ -64,8 +70,7 @@ static void draw_bar(const char *stage, unsigned int percent, const char *amount
 
 void cm_progress_init(struct cm_progress *p, bool is_off, const char *term)
 {
-	*p = (struct cm_progress){ .is_off = is_off };
-	p->is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	*p = (struct cm_progress){ .is_off = is_off, .term = term };
 }
 
 void cm_progress_tell(struct cm_progress *p, const char *stage, uint64_t received, uint64_t total,
@@ -73,16 +78,20 @@ void cm_progress_tell(struct cm_progress *p, const char *stage, uint64_t receive
 {
 	int64_t now = cm_clock_mono_ms();
 	char amount[96];
+	bool is_bar;
 
 	if (p->is_off)
 		return;
 	if (p->begun_ms == 0)
 		p->begun_ms = p->shown_ms = now;
-	if (now - p->begun_ms < QUICK_MS || now - p->shown_ms < (p->is_terminal ? BAR_MS : LINE_MS))
+	if (now - p->begun_ms < QUICK_MS)
+		return;
+	is_bar = has_bar(p);
+	if (now - p->shown_ms < (is_bar ? BAR_MS : LINE_MS))
 		return;
 	p->shown_ms = now;
 	format_amount(stage, received, total, bytes, amount, sizeof(amount));
-	if (p->is_terminal) {
+	if (is_bar) {
 		draw_bar(stage, percent_of(received, total), amount);
 		p->is_shown = true;
 		return;

@@ -9,8 +9,8 @@
 struct cm_progress {
 	/* nothing is ever shown */
 	bool is_off;
-	/* a bar can be drawn */
-	bool is_terminal;
+	/* the caller's TERM, borrowed; NULL where it has none */
+	const char *term;
 	/* a bar stands on the terminal's last line */
 	bool is_shown;
 	/* 0: nothing was told yet */
@@ -18,7 +18,6 @@ struct cm_progress {
 	int64_t shown_ms;
 };
 
-/* term: the caller's TERM; NULL where it has none */
 void cm_progress_init(struct cm_progress *progress, bool is_off, const char *term);
 /*
  * stage as struct cm_local_events has it. What is done within a second is not shown; elsewhere than
