@@ -17,8 +17,10 @@ static int refuse(const char *what, const char *hint, struct cm_error *err)
 }
 
 /* What of run's options would have no effect here is an error, so that nobody waits for it. */
-static int check(const struct cm_spec *spec, struct cm_error *err)
+static int check(const struct cm_spec *spec, const char *id, struct cm_error *err)
 {
+	if (strcmp(spec->session_id, id) != 0)
+		return refuse("two sessions are named", "leave --session out", err);
 	if (!spec->repo)
 		return refuse("no repository given", "name it with --repo URL or --repo PATH", err);
 	if (spec->argv.n > 0)
@@ -39,7 +41,7 @@ static int checkout(struct cm_cli *cli, int argc, char **argv)
 	if (cm_request_read(cli, argc, argv, &spec, NULL, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
 	cm_cli_hide_passwords(argc, argv);
-	status = check(&spec, &err) == CM_OK ? cm_cli_checkout(&spec, cli)
+	status = check(&spec, argv[1], &err) == CM_OK ? cm_cli_checkout(&spec, cli)
 					     : cm_cli_run_refused(&spec, cli, &err);
 	cm_spec_clear(&spec);
 	return status;

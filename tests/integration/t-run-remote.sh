@@ -341,6 +341,37 @@ like "$(err)" '*note: --depth is for what has to be fetched*' 'which is said'
 rm -rf "$work/w/here" "$deep"
 finish
 
+# As a helper that a server has taken over would find it.
+begin_remote 'what the helper of a fetch sees'
+helpers=$work/helpers
+mkdir "$helpers"
+cp "$top/bin/casemate" "$top/bin/casemate-keeper" "$helpers/"
+cat >"$helpers/casemate-checkout" <<-'EOF'
+	#!/usr/bin/python3
+	import os, socket, sys
+	found = []
+	for family, kind in ((socket.AF_UNIX, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_DGRAM)):
+	    try:
+	        socket.socket(family, kind)
+	        found.append('socket')
+	    except OSError as e:
+	        found.append(os.strerror(e.errno))
+	socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+	found.append(' '.join(sorted(os.listdir('/run/casemate'))))
+	found.append(' '.join(sorted(os.listdir(os.environ.get('HOME', '/')))) or 'nothing')
+	sys.exit(', '.join(found))
+EOF
+chmod 755 "$helpers/casemate-checkout"
+was=$casemate
+casemate=$helpers/casemate
+start_files
+run run --repo "$https_url/open/plain" -- true
+like "$(err)" "*: Address family not supported by protocol, Address family not supported by protocol, \
+casemate-checkout mirror, *" 'no socket of the host, the mirror and itself'
+casemate=$was
+rm -rf "$helpers"
+finish
+
 begin_remote 'an address without its beginning'
 run run --repo github.com/owner/name -- true
 refused '*github.com/owner/name*' "*did you mean 'https://github.com/owner/name'?" 'of a host'

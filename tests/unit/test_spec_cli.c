@@ -147,6 +147,8 @@ static const struct {
 	  "casemate: no session given\nhint: write casemate checkout ID --repo URL\n" },
 	{ "checkout|s", 125, "",
 	  "casemate: no repository given\nhint: name it with --repo URL or --repo PATH\n" },
+	{ "checkout|s|--repo|/x|--session|t", 125, "",
+	  "casemate: two sessions are named\nhint: leave --session out\n" },
 	{ "checkout|s|--repo|/x|--setup|make", 125, "",
 	  "casemate: a checkout runs no setup\n"
 	  "hint: give --setup to the first 'casemate run --session ID'\n" },
