@@ -367,6 +367,16 @@ finish() {
 	work=
 }
 
+# Where a text is that should be nowhere: files, environments and arguments.
+traces() { # TEXT
+	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/cache" "$work/w")
+	! is_root || dirs+=(/var/lib/casemate /run/casemate /var/cache/casemate)
+	grep -rlaF -e "$1" "${dirs[@]}" "$work/result" "$work/out" "$work/err" 2>/dev/null
+	for pid in $(our_processes); do
+		grep -laF -e "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
+	done
+}
+
 # --- running casemate ---------------------------------------------------------------------------
 
 # What is already in the call's environment goes along; stdin, too.

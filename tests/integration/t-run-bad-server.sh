@@ -6,30 +6,17 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: what servers are is set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/repositories.sh"
-. "$here/servers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
 
-command -v git >/dev/null || skip_all TOOLS 'no git'
 command -v python3 >/dev/null || skip_all TOOLS 'no python3'
 bad_git_server=$(realpath "${3:?path of bad_git_server}")
-git_settings
-unset CASEMATE_GIT_TOKEN
-repos=$top/repos
-mkdir "$repos"
 (cd "$repos" && repo_plain plain)
 bad_pack_of "$repos/plain"
 plain_pack=("${bad_pack[@]}")
 head=$(git -C "$repos/plain" rev-parse HEAD)
 
-# The mirrors stay, and where they are.
 begin_remote() { # NAME
-	begin "$1"
-	allow '/cache/casemate '
-	allow '/cache/casemate/mirrors( |/)'
-	mirrors=$work/cache/casemate/mirrors
-	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
-	rm -rf "$mirrors"
+	begin_mirrors "$1"
 	mkdir "$work/runs"
 	give "$work/runs"
 	start_files

@@ -6,25 +6,13 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: URLs are set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/repositories.sh"
-. "$here/servers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
 
-command -v git >/dev/null || skip_all TOOLS 'no git'
-git_settings
-unset CASEMATE_GIT_TOKEN
-repos=$top/repos
-mkdir "$repos"
 server_https "$repos" || skip_all TOOLS "no $missing"
 
-# The mirrors stay, and where they are; one repository's is not the next one's by the same name.
+# Each without the mirror of the one before, which had the same name.
 begin_remote() { # NAME
-	begin "$1"
-	allow '/cache/casemate '
-	allow '/cache/casemate/mirrors( |/)'
-	mirrors=$work/cache/casemate/mirrors
-	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
-	rm -rf "$mirrors"
+	begin_mirrors "$1"
 	mkdir "$work/outside"
 	echo untouched >"$work/outside/file"
 	give "$work/outside"

@@ -6,15 +6,8 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: URLs and tokens are set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/repositories.sh"
-. "$here/servers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
 
-command -v git >/dev/null || skip_all TOOLS 'no git'
-git_settings
-unset CASEMATE_GIT_TOKEN
-repos=$top/repos
-mkdir "$repos"
 (cd "$repos" && repo_plain plain && git init -q -b main empty && git init -q -b main many &&
 	git -C many commit -q --allow-empty -m one && git -C many branch topic &&
 	git -C many tag v1 && git -C many update-ref refs/pull/7/head \
@@ -28,15 +21,9 @@ othername_url=${othername_url/127.0.0.1/localhost}
 otherca_url=${otherca_url/127.0.0.1/localhost}
 first=$(git -C "$repos/plain" rev-parse HEAD)
 
-# The mirrors stay, and where they are.
 begin_remote() { # NAME
-	begin "$1"
-	allow '/cache/casemate '
-	allow '/cache/casemate/mirrors( |/)'
+	begin_mirrors "$1"
 	export GIT_SSL_CAINFO=$https_ca
-	mirrors=$work/cache/casemate/mirrors
-	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
-	rm -rf "$mirrors"
 	forget_requests
 	start_files
 }
@@ -47,16 +34,6 @@ has_depth() {
 	answer=$("$top/bin/casemate-checkout" --fetch https://127.0.0.1:1/x --mirror "$work/none" \
 		--depth 1 2>&1)
 	[[ $answer != *'cannot fetch a part of the history'* ]]
-}
-
-# Where the token is that should be nowhere: files, environments and arguments.
-traces() { # TOKEN
-	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/w" "$mirrors")
-	! is_root || dirs+=(/var/lib/casemate /run/casemate)
-	grep -rlaF "$1" "${dirs[@]}" "$work/out" "$work/err" 2>/dev/null
-	for pid in $(our_processes); do
-		grep -laF "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
-	done
 }
 
 begin_remote 'https'

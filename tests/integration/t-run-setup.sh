@@ -258,16 +258,6 @@ is "$(grep -hc '^run$' "$work"/out? "$work/out10" | sort | uniq -c | tr -s ' ')"
 run rm --files many
 finish
 
-# Where a text is that should be nowhere: files, environments and arguments.
-traces() { # TEXT
-	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/cache" "$work/w")
-	! is_root || dirs+=(/var/lib/casemate /run/casemate)
-	grep -rlaF "$1" "${dirs[@]}" "$work/result" "$work/out" "$work/err" 2>/dev/null
-	for pid in $(our_processes); do
-		grep -laF "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
-	done
-}
-
 begin 'a secret of setup'
 repository "$work/w"
 start_files

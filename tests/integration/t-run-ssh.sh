@@ -6,15 +6,8 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: addresses and keys are set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/repositories.sh"
-. "$here/servers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
 
-command -v git >/dev/null || skip_all TOOLS 'no git'
-git_settings
-unset CASEMATE_GIT_TOKEN CASEMATE_SSH_PASSPHRASE SSH_AUTH_SOCK
-repos=$top/repos
-mkdir "$repos"
 (cd "$repos" && repo_plain plain && mkdir -p "$repos/group" && git clone -q --bare plain group/app.git)
 server_ssh "$repos" || skip_all TOOLS "no $missing"
 first=$(git -C "$repos/plain" rev-parse HEAD)
@@ -24,13 +17,8 @@ secret_line=$(sed -n 3p "$ssh_key")
 
 # A home with the server's keys in it, and none of the user's.
 begin_ssh() { # NAME
-	begin "$1"
-	allow '/cache/casemate '
-	allow '/cache/casemate/mirrors( |/)'
+	begin_mirrors "$1"
 	allow '/home/\.ssh( |/)'
-	mirrors=$work/cache/casemate/mirrors
-	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
-	rm -rf "$mirrors"
 	mkdir -m 700 "$HOME/.ssh"
 	knows "$ssh_known_hosts"
 	give "$HOME/.ssh"
@@ -53,15 +41,8 @@ configured() { # LINES
 	give "$HOME/.ssh/config"
 }
 
-# Where it is that should be nowhere: files, environments and arguments; beside the user's own.
-traces() { # TEXT
-	local pid dirs=("$work/home" "$work/state" "$work/runtime" "$work/w" "$mirrors")
-	! is_root || dirs+=(/var/lib/casemate /run/casemate)
-	grep -rlaF -e "$1" "${dirs[@]}" "$work/out" "$work/err" 2>/dev/null | grep -v "^$HOME/.ssh/"
-	for pid in $(our_processes); do
-		grep -laF -e "$1" "/proc/$pid/environ" "/proc/$pid/cmdline" 2>/dev/null
-	done
-}
+# Beside the user's own.
+traces_of_key() { traces "$1" | grep -v "^$HOME/.ssh/"; } # TEXT
 
 begin_ssh 'a key'
 run run --repo "$ssh_url/plain" --ssh-key "$ssh_key" -- sh -c 'git rev-parse HEAD
@@ -115,14 +96,14 @@ cat /proc/*/environ /proc/*/cmdline; find / -xdev -type f -size -64k -newer /pro
 ok 'the repository is checked out'
 ! grep -qaF -e "$secret_line" "$work/out"
 ok 'inside it is not'
-is "$(traces "$secret_line")" '' 'nor outside'
+is "$(traces_of_key "$secret_line")" '' 'nor outside'
 # control: it is found where it is
 cp "$ssh_key" "$work/home/found"
-is "$(traces "$secret_line")" "$work/home/found" 'where it is it would be found'
+is "$(traces_of_key "$secret_line")" "$work/home/found" 'where it is it would be found'
 rm "$work/home/found"
 run run --session s --repo "$ssh_url/plain" -- true
 expect_status 0 'of a session that lasts'
-is "$(traces "$secret_line")" '' 'it is nowhere, too'
+is "$(traces_of_key "$secret_line")" '' 'it is nowhere, too'
 is "$(find "$work/state" "$work/runtime" /var/lib/casemate -name known_hosts 2>/dev/null)" '' \
 	'what was known of the server is gone'
 run rm --files s
@@ -137,7 +118,7 @@ CASEMATE_SSH_PASSPHRASE=$ssh_passphrase run run --repo "$ssh_url/plain" --ssh-ke
 	-- sh -c 'git rev-parse HEAD; env'
 [ "$rc" = 0 ] && grep -q "$first" "$work/out" && ! grep -qF "$ssh_passphrase" "$work/out"
 ok 'is taken from the environment, and away from it'
-is "$(traces "$ssh_passphrase")" '' 'it is nowhere'
+is "$(traces_of_key "$ssh_passphrase")" '' 'it is nowhere'
 CASEMATE_SSH_PASSPHRASE=wrong run run --repo "$ssh_url/plain" --ssh-key "$ssh_key_locked" -- true
 refused '*the key for 127.0.0.1 cannot be used' 'check the passphrase*' 'a wrong one'
 has_key "$ssh_key_locked"
@@ -328,7 +309,7 @@ if is_root && command -v openssl >/dev/null; then
 	done
 	run run --repo "${ssh_url/@/:$password@}/plain" -- git remote get-url origin
 	expect_out "$ssh_url/plain" 'in the address, and out of it'
-	is "$(traces "$password")" '' 'it is nowhere'
+	is "$(traces_of_key "$password")" '' 'it is nowhere'
 	TOKEN=$ssh_user:wrong run run --repo "$ssh_url/plain" --git-credential env:TOKEN -- true
 	refused '*127.0.0.1 does not accept the password' '*' 'a wrong one'
 	has_key "$ssh_key"

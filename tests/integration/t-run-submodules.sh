@@ -6,15 +6,8 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: URLs and tokens are set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/repositories.sh"
-. "$here/servers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
 
-command -v git >/dev/null || skip_all TOOLS 'no git'
-git_settings
-unset CASEMATE_GIT_TOKEN
-repos=$top/repos
-mkdir "$repos"
 (cd "$repos" && repo_plain leaf && repo_plain other && echo other >other/other && commit other other)
 server_https "$repos" || skip_all TOOLS "no $missing"
 # the library that verifies names knows no addresses
@@ -24,13 +17,8 @@ leaf=$(git -C "$repos/leaf" rev-parse HEAD)
 other=$(git -C "$repos/other" rev-parse HEAD)
 
 begin_modules() { # NAME
-	begin "$1"
-	allow '/cache/casemate '
-	allow '/cache/casemate/mirrors( |/)'
+	begin_mirrors "$1"
 	export GIT_SSL_CAINFO=$https_ca
-	mirrors=$work/cache/casemate/mirrors
-	[ "$identity" != root ] || ! is_root || mirrors=/var/cache/casemate/mirrors
-	rm -rf "$mirrors"
 	forget_requests
 	start_files
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a jail shows of the host's tree, or of a root file system. */
 #include <errno.h>
-#include <sys/syscall.h>
 
 #include "runtime/base/alloc.h"
 #include "tests/unit/host_ground.h"
+#include "tests/unit/skip_syscalls.h"
 
 static const struct cm_node *find(const struct cm_nodes *nodes, const char *path)
 {
@@ -13,15 +13,6 @@ static const struct cm_node *find(const struct cm_nodes *nodes, const char *path
 			return &nodes->v[i];
 	}
 	return NULL;
-}
-
-/* Tools and root file systems are opened by openat2 alone, which jails do not have. */
-static void skip_without_openat2(void)
-{
-	if (syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM)
-		return;
-	print_message("SKIP SYSCALLS: openat2 is filtered\n");
-	skip();
 }
 
 static void test_host_tree(void **state)

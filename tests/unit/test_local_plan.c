@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the provider asks of the planner for jails of our own: real facts, no jail. */
-#include <sys/syscall.h>
-
 #include "isolation/plan/plan.h"
 #include "providers/local/local_internal.h"
+#include "tests/unit/skip_syscalls.h"
 #include "tests/unit/test_base.h"
 
 #define ID "plan-test"
@@ -54,15 +53,6 @@ static int make(const struct cm_local_plan *extra, struct cm_buf *flat, struct c
 	cm_buf_clear(flat);
 	cm_buf_init(flat, 2UL * CM_PLAN_MAX_STRINGS);
 	return cm_local_plan_make(&local, &local.spec, NULL, true, extra, flat, err);
-}
-
-/* As in a jail, where no fact of the tree can be read. */
-static void skip_without_openat2(void)
-{
-	if (syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM)
-		return;
-	print_message("SKIP SYSCALLS: openat2 is filtered\n");
-	skip();
 }
 
 static void test_refuses_unix_sockets(void **state)
