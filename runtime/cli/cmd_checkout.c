@@ -42,7 +42,7 @@ static int checkout(struct cm_cli *cli, int argc, char **argv)
 		return cm_cli_fail(cli, &err);
 	cm_cli_hide_passwords(argc, argv);
 	status = check(&spec, argv[1], &err) == CM_OK ? cm_cli_checkout(&spec, cli)
-					     : cm_cli_run_refused(&spec, cli, &err);
+						      : cm_cli_run_refused(&spec, cli, &err);
 	cm_spec_clear(&spec);
 	return status;
 }
