@@ -10,6 +10,7 @@
  *	                     /groups       text: which control groups the session has, and where
  *	                     /plan.txt     the plan of the last start, for people
  *	                     /setup.log    what setup printed (setup_log.h)
+ *	                     /exec/<id>/   journals of detached commands (journal.h)
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed

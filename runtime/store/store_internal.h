@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/store/dir.h"
 #include "runtime/store/store.h"
 
 /* below the state directory */
@@ -51,8 +52,6 @@ int cm_store_open_private(const char *path, const char *what, const char *how, i
 int cm_store_fail(struct cm_error *err, int sys_errno, const char *what, const char *dir,
 		  const char *name);
 
-/* false ends the reading */
-typedef bool (*cm_store_entry_fn)(int dir_fd, const char *name, void *data);
 /* Call fn for each entry of base_fd/name but "." and "..". 0 or -errno. */
 int cm_store_each_entry(int base_fd, const char *name, cm_store_entry_fn fn, void *data);
 

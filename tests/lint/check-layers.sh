@@ -15,7 +15,7 @@ isolation/plan/build[a-z_]*[.]	runtime/(base|spec)/|isolation/plan/|isolation/ho
 isolation/plan/			runtime/base/|isolation/plan/
 isolation/host/			runtime/base/|isolation/(plan|host)/
 isolation/mech/			runtime/base/|isolation/(plan|mech)/
-isolation/keeper/		runtime/base/|isolation/(plan|mech|keeper)/|runtime/store/keeper_lock[.]h
+isolation/keeper/		runtime/base/|isolation/(plan|mech|keeper)/|runtime/store/(keeper_lock|journal|events)[.]h
 isolation/checkout/		runtime/base/|isolation/checkout/
 providers/			runtime/(base|spec|store)/|isolation/(plan|host)/|isolation/keeper/proto[.]h|providers/
 tests/				runtime/|isolation/|providers/|tests/
