@@ -11,6 +11,7 @@
  *	                     /plan.txt     the plan of the last start, for people
  *	                     /setup.log    what setup printed (setup_log.h)
  *	                     /exec/<id>/   journals of detached commands (journal.h)
+ *	                     /events.*     what happened in the session (events.h)
  *	                     /home /tmp    private home and /tmp of the session
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed
