@@ -18,6 +18,29 @@
 
 #define HELLO_DEADLINE_MS 5000
 #define BACKLOG 64
+/* no descriptor is left for another client */
+#define REST_MS 100
+
+void cm_keeper_tell(struct cm_keeper *k, int client, struct cm_rec *rec, const void *blob,
+		    const int *fds, unsigned int n_fds)
+{
+	if (client >= 0 && cm_proto_send(k->clients[client].sock, rec, blob, fds, n_fds) < 0)
+		cm_keeper_client_drop(k, client);
+}
+
+void cm_keeper_refuse_as(struct cm_keeper *k, int client, uint64_t id, const struct cm_error *why)
+{
+	if (cm_proto_send_error(k->clients[client].sock, CM_REC_REFUSED, id, why) < 0)
+		cm_keeper_client_drop(k, client);
+}
+
+void cm_keeper_refuse(struct cm_keeper *k, int client, uint64_t id, int code, const char *why)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, code, 0, "%s", why);
+	cm_keeper_refuse_as(k, client, id, &err);
+}
 
 static int index_of(const struct cm_keeper *k, int sock)
 {
@@ -68,12 +91,25 @@ static void on_hello_late(struct cm_loop *loop, int timer, void *data)
 	}
 }
 
+/* One word, if there is room for it: nobody is waited for. */
+static void refuse_stranger(int sock)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	(void)cm_error_set(&why, CM_E_LIMIT, 0, "the session has %d clients already",
+			   CM_KEEPER_MAX_CLIENTS);
+	cm_error_hint(&why, "try again when some of its commands have ended");
+	if (fcntl(sock, F_SETFL, O_NONBLOCK) == 0)
+		(void)cm_proto_send_error(sock, CM_REC_REFUSED, 0, &why);
+}
+
 int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err)
 {
 	int i = index_of(k, -1);
 	int r;
 
 	if (i < 0) {
+		refuse_stranger(own_sock);
 		(void)close(own_sock);
 		return cm_error_set(err, CM_E_LIMIT, 0, "too many clients");
 	}
@@ -108,10 +144,7 @@ void cm_keeper_client_drop(struct cm_keeper *k, int client)
 	cm_loop_timer_cancel(&k->loop, c->hello_timer);
 	c->hello_timer = -1;
 	cm_fd_close(&c->sock);
-	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
-		if (k->execs[i].is_running && k->execs[i].client == client)
-			k->execs[i].client = -1;
-	}
+	cm_keeper_exec_forget(k, client);
 	/* a temporary session is its client's: it ends with it */
 	if (k->is_temporary) {
 		k->end_reason = CM_ENDED_TEMPORARY;
@@ -176,14 +209,32 @@ static bool is_allowed(int sock)
 	return is_ours;
 }
 
+static void on_listen_again(struct cm_loop *loop, int timer, void *data)
+{
+	const struct cm_keeper *k = data;
+
+	(void)timer;
+	(void)cm_loop_modify(loop, k->listen_fd, EPOLLIN, NULL);
+}
+
+/* Without a descriptor the next connection stays where it is, and would be told of all the time. */
+static void rest(struct cm_keeper *k)
+{
+	if (cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + REST_MS, on_listen_again, k) >= 0)
+		(void)cm_loop_modify(&k->loop, k->listen_fd, 0, NULL);
+}
+
 static void on_connect(struct cm_loop *loop, int fd, uint32_t events, void *data)
 {
 	int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
 	(void)loop;
 	(void)events;
-	if (sock < 0)
+	if (sock < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			rest(data);
 		return;
+	}
 	if (!is_allowed(sock)) {
 		(void)close(sock);
 		return;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "isolation/keeper/jobs.h"
 #include "isolation/keeper/keeper.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
@@ -25,6 +26,15 @@ static void kill_init(struct cm_keeper *k)
 	cm_outbox_clear(&k->outbox);
 }
 
+static void tell_end(struct cm_keeper *k, uint32_t reason)
+{
+	struct cm_event event;
+
+	cm_event_begin(&event, &k->events, "session.stopped", 0);
+	cm_jw_kstring(&event.w, "reason", cm_end_reason_name(reason));
+	cm_event_end(&event);
+}
+
 static void write_end(struct cm_keeper *k)
 {
 	struct cm_end_record end = {
@@ -36,12 +46,14 @@ static void write_end(struct cm_keeper *k)
 	if (k->state_dir_fd < 0 || k->lock_fd < 0)
 		return;
 	end.generation = k->plan.header->generation;
+	tell_end(k, end.reason);
 	(void)cm_store_write_end(k->state_dir_fd, &end);
 }
 
 void cm_keeper_end(struct cm_keeper *k)
 {
 	kill_init(k);
+	cm_job_end_all(k);
 	cm_cgroup_remove(&k->cgroup);
 	if (k->listen_fd >= 0) {
 		(void)unlink(cm_plan_str(&k->plan, k->plan.header->socket_path));

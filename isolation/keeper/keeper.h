@@ -15,8 +15,11 @@
 #include "isolation/mech/cgroup.h"
 #include "isolation/plan/plan.h"
 #include "runtime/base/loop.h"
+#include "runtime/store/events.h"
 
 #define CM_KEEPER_MAX_CLIENTS 200
+/* clients that follow a command which they did not start */
+#define CM_KEEPER_MAX_WATCHES 512
 
 enum cm_keeper_state {
 	CM_KS_STARTING = 1,
@@ -47,6 +50,23 @@ struct cm_keeper_exec {
 	uint32_t flags;
 	uint64_t oom_before;
 	bool has_leaf;
+	/* inside the jail; 0: not known yet */
+	int32_t pid;
+	/* CLOCK_REALTIME */
+	int64_t started_ms;
+	/* cwd and arguments, cut; owned */
+	char *text;
+	uint32_t text_len;
+	/* detached; NULL: not, or told its end. Its own owner (jobs.h). */
+	struct cm_keeper_job *job;
+};
+
+struct cm_keeper_watch {
+	bool is_used;
+	int client;
+	/* as the client knows the command */
+	uint64_t client_id;
+	uint64_t exec_id;
 };
 
 struct cm_keeper {
@@ -77,6 +97,11 @@ struct cm_keeper {
 	uint32_t end_reason;
 	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
 	struct cm_keeper_exec execs[CM_MAX_EXECS];
+	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
+	struct cm_keeper_job *jobs;
+	unsigned int n_jobs;
+	/* borrows state_dir_fd */
+	struct cm_event_log events;
 	struct cm_msg msg;
 };
 
@@ -101,11 +126,37 @@ void cm_keeper_client_drop(struct cm_keeper *k, int client);
 void cm_keeper_client_pause(struct cm_keeper *k, int client);
 void cm_keeper_clients_resume(struct cm_keeper *k);
 int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err);
+/* client -1: nobody. Who does not read is dropped. */
+void cm_keeper_tell(struct cm_keeper *k, int client, struct cm_rec *rec, const void *blob,
+		    const int *fds, unsigned int n_fds);
+void cm_keeper_refuse_as(struct cm_keeper *k, int client, uint64_t id, const struct cm_error *why);
+void cm_keeper_refuse(struct cm_keeper *k, int client, uint64_t id, int code, const char *why);
 
-/* requests.c */
+/* requests.c: from clients */
 void cm_keeper_request(struct cm_keeper *k, int client);
 void cm_keeper_stop(struct cm_keeper *k);
-/* from init */
+/* UP, or with another type INFO: what the jail has. */
+void cm_keeper_fill_up(const struct cm_keeper *k, struct cm_rec *rec);
+/* 0, or -errno. An init that is gone is no failure: its last words are in the socket. */
+int cm_keeper_to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob, const int *fds,
+		      unsigned int n_fds);
+
+/* answers.c: from init */
 void cm_keeper_answer(struct cm_keeper *k);
+
+/* execs.c: the commands */
+/* EXEC, LIST and ATTACH of the client whose request is in k->msg. */
+void cm_keeper_exec(struct cm_keeper *k, int client);
+void cm_keeper_list(struct cm_keeper *k, int client);
+void cm_keeper_attach(struct cm_keeper *k, int client);
+/* Of one that runs its slot, by the exec id or by what a client calls it; -1: there is none. */
+int cm_keeper_exec_by_id(const struct cm_keeper *k, uint64_t id);
+int cm_keeper_exec_of(struct cm_keeper *k, int client, uint64_t client_id);
+/* Its end, to who started it and to who follows it. */
+void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end);
+/* Nothing bears its mark any more. */
+void cm_keeper_exec_free(struct cm_keeper *k, uint32_t slot);
+/* A client is gone; what it started goes on. */
+void cm_keeper_exec_forget(struct cm_keeper *k, int client);
 
 #endif

@@ -26,6 +26,7 @@
 #include "runtime/base/kernel.h"
 
 #define STARTER_FD 3
+#define DESCRIPTORS 4096U
 
 static struct cm_keeper keeper;
 
@@ -49,6 +50,17 @@ static void reset_signals(void)
 		(void)syscall(SYS_rt_sigaction, sig, by_default, NULL, 8);
 }
 
+/* A client has one or two, a detached command up to three, and init's limit is the plan's. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int prepare_process(struct cm_error *err)
 {
 	sigset_t mask;
@@ -70,6 +82,7 @@ static int prepare_process(struct cm_error *err)
 	(void)sigfillset(&mask);
 	if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot block signals");
+	raise_descriptors();
 	(void)setsid();
 	(void)umask(077);
 	return CM_OK;
@@ -211,7 +224,7 @@ int main(int argc, char **argv)
 
 	k->state = CM_KS_STARTING;
 	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = -1;
-	k->state_dir_fd = k->lock_fd = -1;
+	k->state_dir_fd = k->lock_fd = k->events.dir_fd = -1;
 	for (size_t i = 0; i < CM_KEEPER_MAX_CLIENTS; i++)
 		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);

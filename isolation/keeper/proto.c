@@ -159,6 +159,25 @@ void cm_proto_error_of(const struct cm_msg *msg, struct cm_error *ret)
 		ret->code = CM_E_PROTOCOL;
 }
 
+const char *cm_end_kind_name(uint32_t kind)
+{
+	switch ((enum cm_end_kind)kind) {
+	case CM_END_EXIT:
+		return "exit";
+	case CM_END_SIGNAL:
+		return "signal";
+	case CM_END_TIMEOUT:
+		return "timeout";
+	case CM_END_MEMORY:
+		return "memory-limit";
+	case CM_END_KILLED:
+		return "killed";
+	case CM_END_NOT_EXECUTED:
+		return "not-executed";
+	}
+	return "unknown";
+}
+
 const char *cm_exec_step_name(enum cm_exec_step step)
 {
 	switch (step) {

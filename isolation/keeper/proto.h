@@ -55,6 +55,18 @@ enum cm_rec_type {
 	CM_REC_EXEC = 16,
 	/* client -> keeper -> init: body.signal, to the main process's group */
 	CM_REC_SIGNAL = 17,
+	/* client -> keeper: which commands there are; answered by LISTED */
+	CM_REC_LIST = 18,
+	/*
+	 * client -> keeper: body.attach. Answered by STARTED (body.started), with one descriptor where
+	 * CM_ATTACHF_INPUT asks for it: what the command reads from, the write end of its pipe or its
+	 * terminal's master. From then on the client's rec.id names the command in SIGNAL and KILL, and
+	 * its END comes as to who started it. REFUSED when it does not run (any more).
+	 */
+	CM_REC_ATTACH = 19,
+	/* client -> keeper: body.attach: the keeper's end of a detached command's stdin is closed;
+	 * answered by CLOSED. Who got one by ATTACH has that still. */
+	CM_REC_CLOSE_INPUT = 20,
 
 	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */
 	CM_REC_UP = 64,
@@ -68,6 +80,9 @@ enum cm_rec_type {
 	/* keeper -> client: the jail could not be made or is lost. blob: struct cm_error */
 	CM_REC_FAILED = 68,
 	CM_REC_STOPPED = 69,
+	/* keeper -> client: rec.len bytes of struct cm_rec_item, each followed by its text */
+	CM_REC_LISTED = 70,
+	CM_REC_CLOSED = 71,
 
 	/*
 	 * keeper -> init: the ids are mapped, go on. Descriptors: the plan, then a tasks file for
@@ -96,11 +111,16 @@ enum cm_rec_type {
 #define CM_EXECF_USAGE (1U << 6)
 /* temporary session: it ends when this exec does */
 #define CM_EXECF_LAST (1U << 7)
+/* not in a temporary session: no descriptors come along, the keeper makes them and journals what
+ * comes (runtime/store/journal.h), whoever is there to read it */
+#define CM_EXECF_DETACH (1U << 8)
+/* with DETACH: its stdin is a pipe that the keeper holds (ATTACH, CLOSE_INPUT) */
+#define CM_EXECF_INPUT (1U << 9)
 /* what a client may set */
-#define CM_EXECF_CLIENT_ 0xffU
+#define CM_EXECF_CLIENT_ 0xffffU
 /* keeper -> init only: the exec has a leaf group, two descriptors follow the others: the one to
  * join by and the one to kill by (mech/cgroup.h) */
-#define CM_EXECF_LEAF (1U << 8)
+#define CM_EXECF_LEAF (1U << 16)
 
 enum cm_end_kind {
 	/* exit status in status */
@@ -115,6 +135,9 @@ enum cm_end_kind {
 	/* the command could not be executed: errno in status, enum cm_exec_step in detail */
 	CM_END_NOT_EXECUTED,
 };
+
+/* "exit", "memory-limit", ...: as --json has them; "unknown" for what is no kind */
+const char *cm_end_kind_name(uint32_t kind);
 
 /* NOT_EXECUTED: what the command's process could not do. */
 enum cm_exec_step {
@@ -170,7 +193,40 @@ struct cm_rec_exec {
 	uint32_t slot;
 	uint32_t reserved_;
 	uint64_t exec_id;
+	/* DETACH: what is kept of each stream at the most; 0: CM_JOURNAL_BYTES */
+	uint64_t journal_bytes;
 };
+
+#define CM_ATTACHF_INPUT (1U << 0)
+
+struct cm_rec_attach {
+	uint64_t exec_id;
+	/* CM_ATTACHF_* */
+	uint32_t flags;
+};
+
+enum cm_item_state {
+	CM_ITEM_STARTING = 1,
+	CM_ITEM_RUNNING,
+	/* it has ended, and processes that it started live on */
+	CM_ITEM_CHILDREN_LEFT,
+};
+
+/* In the blob of LISTED; the next one begins at a multiple of 8 bytes. */
+struct cm_rec_item {
+	uint64_t exec_id;
+	/* CLOCK_REALTIME */
+	int64_t started_ms;
+	/* CM_EXECF_* */
+	uint32_t flags;
+	/* enum cm_item_state */
+	uint32_t state;
+	/* inside the jail; 0: not known yet */
+	int32_t pid;
+	/* cwd and arguments, each but perhaps the last NUL-terminated; cut at CM_ITEM_TEXT_MAX */
+	uint32_t text_len;
+};
+#define CM_ITEM_TEXT_MAX 1024U
 
 struct cm_rec_signal {
 	int32_t signal;
@@ -241,6 +297,7 @@ struct cm_rec {
 		struct cm_rec_slot slot;
 		struct cm_rec_go go;
 		struct cm_rec_ahead ahead;
+		struct cm_rec_attach attach;
 		uint8_t pad[112];
 	} body;
 };

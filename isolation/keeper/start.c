@@ -57,6 +57,8 @@ static int open_state(struct cm_keeper *k, struct cm_error *err)
 	k->state_dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (k->state_dir_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot open '%s'", dir);
+	k->events.dir_fd = k->state_dir_fd;
+	k->events.session = cm_plan_str(&k->plan, k->plan.header->session_id);
 	return cm_store_keeper_lock(k->state_dir_fd, &k->lock_fd, err);
 }
 

@@ -160,6 +160,9 @@ int cm_plan_build_session(const struct cm_plan_request *req, struct cm_plan_buil
  */
 int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller_env,
 		 struct cm_strv *ret, struct cm_error *err);
+/* The last of these alone: spec->pass_env and then spec->env, over what is in `to`. */
+int cm_env_add_named(const struct cm_spec *spec, const struct cm_strv *caller_env,
+		     struct cm_strv *to, struct cm_error *err);
 
 /* Inside, the home's path: the user's own, or /home/user with a rootfs. */
 const char *cm_plan_home(const struct cm_plan_request *req);

@@ -283,10 +283,8 @@ static int set_offline(struct env *env)
 }
 
 /* Named by the caller: over everything, HOME and PATH included. */
-static int set_named(struct env *env)
+static int set_named(struct env *env, const struct cm_spec *spec)
 {
-	const struct cm_spec *spec = env->req->spec;
-
 	for (size_t i = 0; i < spec->pass_env.n; i++) {
 		if (pass_matching(env, spec->pass_env.v[i]) < 0)
 			return CM_E_NOMEM;
@@ -301,12 +299,21 @@ static int set_named(struct env *env)
 	return CM_OK;
 }
 
+int cm_env_add_named(const struct cm_spec *spec, const struct cm_strv *caller_env,
+		     struct cm_strv *to, struct cm_error *err)
+{
+	struct env env = { .caller = caller_env, .to = to };
+
+	return set_named(&env, spec) < 0
+		       ? cm_error_set(err, CM_E_NOMEM, 0, "no memory for the environment")
+		       : CM_OK;
+}
+
 int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller_env,
 		 struct cm_strv *ret, struct cm_error *err)
 {
 	static int (*const parts[])(struct env * env) = {
-		pass_list,   pass_tool_roots, set_path,	 set_install_roots,
-		set_offline, set_own,	      set_named,
+		pass_list, pass_tool_roots, set_path, set_install_roots, set_offline, set_own,
 	};
 	struct cm_strv to = { 0 };
 	struct env env = { .req = req, .caller = caller_env, .to = &to };
@@ -316,6 +323,10 @@ int cm_env_build(const struct cm_plan_request *req, const struct cm_strv *caller
 			cm_strv_clear(&to);
 			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the environment");
 		}
+	}
+	if (set_named(&env, req->spec) < 0) {
+		cm_strv_clear(&to);
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the environment");
 	}
 	*ret = to;
 	return CM_OK;

@@ -243,6 +243,20 @@ static int take_digest(struct cm_session_record *record, char **digest)
 	return CM_OK;
 }
 
+/* Of one that wants a secret only who has it can run it. */
+static int take_due_setup(struct cm_local *l, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (l->runs_due_setup)
+		r = cm_local_setup_recorded(&l->session.record, &l->spec, err);
+	if (r == CM_OK && l->spec.setup.n > 0 && l->spec.setup_secrets.n == 0)
+		return CM_OK;
+	cm_strv_clear(&l->spec.setup);
+	tell_due_setup(l);
+	return r;
+}
+
 /*
  * Setup commands given again: the same ones are the session's, others are told about and not run:
  * once a command has run, setup never runs again by itself. Where that is asked for, what is given
@@ -252,8 +266,7 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_session_record *record = &l->session.record;
 	/* none yet, or they were interrupted: the record has what was asked for */
-	bool is_due = record->setup_state == CM_SETUP_NONE && record->setup_digest &&
-		      record->setup_digest[0] != '\0';
+	bool is_due = cm_local_setup_is_due(record);
 	CM_AUTO_FREE char *digest = NULL;
 
 	if (record->setup_state == CM_SETUP_FAILED && !l->spec.is_setup_again) {
@@ -261,11 +274,8 @@ static int adopt_setup(struct cm_local *l, struct cm_error *err)
 		cm_strv_clear(&l->spec.setup);
 		return CM_OK;
 	}
-	if (l->spec.setup.n == 0) {
-		if (is_due)
-			tell_due_setup(l);
-		return CM_OK;
-	}
+	if (l->spec.setup.n == 0)
+		return is_due ? take_due_setup(l, err) : CM_OK;
 	digest = cm_local_setup_digest(&l->spec.setup);
 	if (!digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
@@ -315,5 +325,5 @@ int cm_local_adopt(struct cm_local *l, struct cm_error *err)
 		return r;
 	cm_local_take_over(&l->spec, &has);
 	cm_spec_clear(&has);
-	return CM_OK;
+	return cm_local_env_adopt(l, err);
 }

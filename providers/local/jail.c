@@ -148,6 +148,17 @@ static int receive(struct cm_jail *jail, struct cm_msg *msg, int64_t deadline_ms
 	return r;
 }
 
+static int refused(const struct cm_msg *msg, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	cm_proto_error_of(msg, &why);
+	(void)cm_error_set(err, why.code, why.sys_errno, "%s", why.msg);
+	if (why.hint[0] != '\0')
+		cm_error_hint(err, "%s", why.hint);
+	return why.code;
+}
+
 int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err)
 {
 	struct cm_msg msg;
@@ -159,12 +170,7 @@ int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *
 		jail->up = msg.rec.body.up;
 	} else if (r == CM_OK &&
 		   (msg.rec.type == CM_REC_FAILED || msg.rec.type == CM_REC_REFUSED)) {
-		struct cm_error why = CM_ERROR_INIT;
-
-		cm_proto_error_of(&msg, &why);
-		r = cm_error_set(err, why.code, why.sys_errno, "%s", why.msg);
-		if (why.hint[0] != '\0')
-			cm_error_hint(err, "%s", why.hint);
+		r = refused(&msg, err);
 	} else if (r == CM_OK) {
 		r = cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand the keeper");
 	}
@@ -273,6 +279,7 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	exec->grace_ms = command->grace_ms;
 	exec->rows = command->rows;
 	exec->cols = command->cols;
+	exec->journal_bytes = command->journal_bytes;
 	for (int i = 0; i < 3; i++) {
 		if (command->stdio[i] < 0)
 			continue;
@@ -282,6 +289,105 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	rec.len = (uint32_t)blob.len;
 	*ret_id = rec.id;
 	return sent(cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds), err);
+}
+
+/* Until the answer to request id, or that the session is lost. */
+int cm_jail_next(struct cm_jail *jail, uint64_t id, struct cm_msg *msg, int64_t deadline_ms,
+		 struct cm_error *err)
+{
+	for (;;) {
+		int r = receive(jail, msg, deadline_ms, err);
+
+		if (r < 0)
+			return r;
+		if (msg->rec.type == CM_REC_FAILED)
+			return refused(msg, err);
+		if (msg->rec.id == id)
+			return CM_OK;
+	}
+}
+
+/* A request of which one answer is told, of the type that is expected. */
+static int ask(struct cm_jail *jail, struct cm_rec *rec, uint16_t answer, struct cm_msg *msg,
+	       int64_t deadline_ms, struct cm_error *err)
+{
+	int r;
+
+	rec->id = ++jail->last_id;
+	r = sent(cm_proto_send(jail->sock, rec, NULL, NULL, 0), err);
+	if (r == CM_OK)
+		r = cm_jail_next(jail, rec->id, msg, deadline_ms, err);
+	if (r == CM_OK && msg->rec.type == CM_REC_REFUSED)
+		return refused(msg, err);
+	if (r == CM_OK && msg->rec.type != answer)
+		return cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand the keeper");
+	return r;
+}
+
+int cm_jail_attach(struct cm_jail *jail, uint64_t exec_id, uint64_t *ret_id, int *ret_input,
+		   int64_t deadline_ms, struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_ATTACH };
+	struct cm_msg msg;
+	int r;
+
+	rec.body.attach.exec_id = exec_id;
+	rec.body.attach.flags = ret_input ? CM_ATTACHF_INPUT : 0;
+	cm_msg_init(&msg);
+	r = ask(jail, &rec, CM_REC_STARTED, &msg, deadline_ms, err);
+	if (r == CM_OK && ret_input && msg.n_fds != 1)
+		r = cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand the keeper");
+	if (r == CM_OK && ret_input)
+		*ret_input = cm_fd_take(&msg.fds[0]);
+	*ret_id = rec.id;
+	cm_msg_clear(&msg);
+	return r;
+}
+
+int cm_jail_close_input(struct cm_jail *jail, uint64_t exec_id, int64_t deadline_ms,
+			struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_CLOSE_INPUT };
+	struct cm_msg msg;
+	int r;
+
+	rec.body.attach.exec_id = exec_id;
+	cm_msg_init(&msg);
+	r = ask(jail, &rec, CM_REC_CLOSED, &msg, deadline_ms, err);
+	cm_msg_clear(&msg);
+	return r;
+}
+
+int cm_jail_list(struct cm_jail *jail, struct cm_buf *out, int64_t deadline_ms,
+		 struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_LIST };
+	struct cm_msg msg;
+	int r;
+
+	cm_msg_init(&msg);
+	r = ask(jail, &rec, CM_REC_LISTED, &msg, deadline_ms, err);
+	if (r == CM_OK && msg.rec.len > 0)
+		cm_buf_append(out, msg.blob, msg.rec.len);
+	if (r == CM_OK && cm_buf_status(out) < 0)
+		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the list");
+	cm_msg_clear(&msg);
+	return r;
+}
+
+const struct cm_rec_item *cm_jail_item(const struct cm_buf *list, size_t *at, const char **ret_text)
+{
+	const struct cm_rec_item *item = (const void *)(list->data + *at);
+	size_t left = list->len - *at;
+
+	if (left < sizeof(*item) || item->text_len > left - sizeof(*item))
+		return NULL;
+	*ret_text = list->data + *at + sizeof(*item);
+	left -= sizeof(*item);
+	*at += sizeof(*item) + (item->text_len + 7U) / 8 * 8;
+	if (*at > list->len)
+		*at = list->len;
+	return item;
 }
 
 int cm_jail_signal(struct cm_jail *jail, uint64_t id, int sig)

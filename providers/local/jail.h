@@ -88,9 +88,34 @@ struct cm_jail_command {
 	uint64_t grace_ms;
 	uint16_t rows;
 	uint16_t cols;
+	/* CM_EXECF_DETACH: what is kept of each stream; 0: the usual */
+	uint64_t journal_bytes;
 };
 /* Ask for a command; *ret_id names it in the answers. */
 int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, uint64_t *ret_id,
+		 struct cm_error *err);
+/*
+ * Follow a command that runs, by its exec id: *ret_id names it in the answers, END among them, and
+ * in cm_jail_signal and cm_jail_kill. ret_input, if it is not NULL, gets what the command reads
+ * from, which the caller closes. CM_E_NOT_FOUND when it does not run (any more): its journal may
+ * have a result.
+ */
+int cm_jail_attach(struct cm_jail *jail, uint64_t exec_id, uint64_t *ret_id, int *ret_input,
+		   int64_t deadline_ms, struct cm_error *err);
+/* Close what a detached command reads from, but for what others got of it by cm_jail_attach. */
+int cm_jail_close_input(struct cm_jail *jail, uint64_t exec_id, int64_t deadline_ms,
+			struct cm_error *err);
+/* The commands of the session: a list of struct cm_rec_item with their texts, into out. */
+int cm_jail_list(struct cm_jail *jail, struct cm_buf *out, int64_t deadline_ms,
+		 struct cm_error *err);
+/* One after the other from such a list, from *at = 0 on; NULL at its end or where it is malformed. */
+const struct cm_rec_item *cm_jail_item(const struct cm_buf *list, size_t *at,
+				       const char **ret_text);
+/*
+ * The next answer about the command ret_id: CM_REC_STARTED, END or REFUSED; others are passed over.
+ * CM_OK with *msg filled, which the caller clears.
+ */
+int cm_jail_next(struct cm_jail *jail, uint64_t id, struct cm_msg *msg, int64_t deadline_ms,
 		 struct cm_error *err);
 int cm_jail_signal(struct cm_jail *jail, uint64_t id, int sig);
 int cm_jail_kill(struct cm_jail *jail, uint64_t id, uint64_t grace_ms);

@@ -139,7 +139,13 @@ static int fill_record(struct cm_local *l, struct cm_session_record *record, con
 	record->setup_digest = cm_local_setup_digest(&spec->setup);
 	if (!record->id || !record->root || !record->setup_digest)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	if (spec->setup.n > 0)
+		record->setup_json = cm_local_setup_commands(spec);
+	if (spec->setup.n > 0 && !record->setup_json)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	r = spec->repo ? checkout_path(l, id, &record->checkout, err) : CM_OK;
+	if (r == CM_OK)
+		r = cm_local_env_record(l, record, err);
 	return r < 0 ? r : cm_local_record(spec, record, err);
 }
 
@@ -228,8 +234,10 @@ static int open_locked(struct cm_local *l, struct cm_error *err)
 int cm_local_session(struct cm_local *l, struct cm_error *err)
 {
 	char id[64];
-	int r = CM_OK;
+	int r = cm_local_env_begin(l, err);
 
+	if (r < 0)
+		return r;
 	if (!l->spec.session_id) {
 		(void)cm_store_collect(&l->store, cm_local_collect_group, NULL, NULL);
 		cm_store_new_id(id, sizeof(id));
@@ -240,7 +248,7 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 		return r < 0 ? r : create(l, id, err);
 	}
 	r = open_locked(l, err);
-	if (r == CM_E_NOT_FOUND) {
+	if (r == CM_E_NOT_FOUND && !l->must_exist) {
 		r = create(l, l->spec.session_id, err);
 		if (r != CM_E_EXISTS)
 			return r;
@@ -327,6 +335,9 @@ void cm_local_close(struct cm_local *l)
 	cm_refusals_clear(&l->refusals);
 	cm_buf_clear(&l->plan_text);
 	cm_strv_clear(&l->env);
+	cm_strv_clear(&l->start_env);
+	cm_strv_clear(&l->session_env.env);
+	cm_strv_clear(&l->session_env.pass);
 	stop_kept(l);
 	/* a keeper that was killed has left its groups, which are found by what is kept */
 	if (cm_jail_close(&l->jail))

@@ -39,6 +39,14 @@ struct cm_local_events {
 	int cancel_fd;
 };
 
+/* What a session's commands have in their environment because its start named it. */
+struct cm_session_env {
+	/* "NAME=value" */
+	struct cm_strv env;
+	/* patterns of variables that the caller of each start passes on */
+	struct cm_strv pass;
+};
+
 struct cm_local {
 	/* own copy, completed from the session's record */
 	struct cm_spec spec;
@@ -72,8 +80,17 @@ struct cm_local {
 	/* printed plan of the start */
 	struct cm_buf plan_text;
 	struct cm_jail jail;
-	/* of each command */
+	/* of the next command; and of the start, without what is the command's */
 	struct cm_strv env;
+	struct cm_strv start_env;
+	struct cm_session_env session_env;
+	/*
+	 * Set after cm_local_init: the session must exist; a setup that was never finished is run,
+	 * though the spec has none; the spec's environment is the session's, and not a command's.
+	 */
+	bool must_exist;
+	bool runs_due_setup;
+	bool keeps_env;
 };
 
 /* Zeroes; then cm_local_close is always right. */
@@ -81,6 +98,13 @@ void cm_local_init(struct cm_local *l);
 int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err);
 int cm_local_session(struct cm_local *l, struct cm_error *err);
+/*
+ * In place of open, session, checkout and start: a session that exists (CM_E_NOT_FOUND) and runs.
+ * is_running says whether it does, and is set up; then l->jail is connected. Else whoever wants it
+ * to closes l and takes the long way. spec->session_id is set.
+ */
+int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
+		  const struct cm_local_events *events, struct cm_error *err);
 int cm_local_checkout(struct cm_local *l, struct cm_error *err);
 /*
  * Returns as soon as the jail is being made: commands may be asked for at once, and the first

@@ -21,6 +21,28 @@ int cm_local_read_refusals(struct cm_local *l, struct cm_error *err);
 /* "sha256:<hex>" of the commands joined by newlines, "" for none; NULL when out of memory. */
 char *cm_local_setup_digest(const struct cm_strv *setup);
 
+/* setup.c: those of spec with what they need, as the record's setup_json; NULL: out of memory */
+char *cm_local_setup_commands(const struct cm_spec *spec);
+/* And back, into spec. A member that is missing is left as it is. */
+int cm_local_setup_recorded(const struct cm_session_record *record, struct cm_spec *spec,
+			    struct cm_error *err);
+/* None has ended, and there is one: never begun, interrupted, or it runs just now. */
+bool cm_local_setup_is_due(const struct cm_session_record *record);
+
+/*
+ * environment.c. Begin: before the session is found or made, what a start names becomes the session's
+ * (l->keeps_env). Record: into a record that is made. Adopt: what the record has, under that. Make:
+ * l->env of the request's session and command. Write: of a start, for those who only read it: 1: they
+ * have it in l->env, and the workspace's path; 0: it is not there (yet).
+ */
+int cm_local_env_begin(struct cm_local *l, struct cm_error *err);
+int cm_local_env_record(const struct cm_local *l, struct cm_session_record *record,
+			struct cm_error *err);
+int cm_local_env_adopt(struct cm_local *l, struct cm_error *err);
+int cm_local_env_make(struct cm_local *l, const struct cm_plan_request *req, struct cm_error *err);
+int cm_local_env_write(const struct cm_local *l, struct cm_error *err);
+int cm_local_env_read(struct cm_local *l, struct cm_error *err);
+
 /* start.c: <root>/<id> */
 int cm_local_make_session_dir(struct cm_local *l, struct cm_error *err);
 /* start.c: the tree that the command works in, as the workspace facts want it; NULL: what the caller

@@ -297,8 +297,7 @@ static int make(struct cm_local *l, struct workshop *w, const char *dir, bool is
 		r = cm_tree_facts_read_path(&l->host, &l->config->env, &w->facts.tree, err);
 	if (r < 0)
 		return r;
-	cm_strv_clear(&l->env);
-	r = cm_env_build(req, &l->config->env, &l->env, err);
+	r = cm_local_env_make(l, req, err);
 	if (r == CM_OK)
 		tell_notes(l);
 	return r;

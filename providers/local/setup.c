@@ -13,9 +13,16 @@
 #include "providers/local/inside.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
 
 #define RECORD_MAX (16UL * 1024 * 1024)
+
+bool cm_local_setup_is_due(const struct cm_session_record *record)
+{
+	return record->setup_state == CM_SETUP_NONE && record->setup_digest &&
+	       record->setup_digest[0] != '\0';
+}
 
 bool cm_local_needs_setup(const struct cm_local *l)
 {
@@ -32,7 +39,7 @@ static void write_list(struct cm_json_writer *w, const char *key, const struct c
 }
 
 /* With what is needed to run them again; of a secret the name. */
-static char *commands_text(const struct cm_spec *spec)
+char *cm_local_setup_commands(const struct cm_spec *spec)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
 	struct cm_json_writer w;
@@ -49,11 +56,46 @@ static char *commands_text(const struct cm_spec *spec)
 	return cm_buf_take(&out);
 }
 
+static int read_list(const struct cm_json *list, struct cm_strv *ret)
+{
+	int r = CM_OK;
+
+	for (const struct cm_json *v = list ? list->first_child : NULL; v && r == CM_OK;
+	     v = v->next)
+		r = v->type == CM_JSON_STRING ? cm_strv_add(ret, v->u.string) : CM_OK;
+	return r;
+}
+
+int cm_local_setup_recorded(const struct cm_session_record *record, struct cm_spec *spec,
+			    struct cm_error *err)
+{
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *network;
+	int r;
+
+	if (!record->setup_json)
+		return CM_OK;
+	r = cm_json_parse(record->setup_json, strlen(record->setup_json), "setup", 0, &doc, err);
+	if (r < 0)
+		return r;
+	network = cm_json_get(cm_json_root(doc), "network");
+	if (network && network->type == CM_JSON_STRING &&
+	    strcmp(network->u.string, cm_network_name(CM_NETWORK_HOST)) == 0)
+		spec->setup_network = CM_NETWORK_HOST;
+	r = read_list(cm_json_get(cm_json_root(doc), "commands"), &spec->setup);
+	if (r == CM_OK)
+		r = read_list(cm_json_get(cm_json_root(doc), "env"), &spec->setup_env);
+	if (r == CM_OK)
+		r = read_list(cm_json_get(cm_json_root(doc), "secrets"), &spec->setup_secrets);
+	cm_json_free(doc);
+	return r < 0 ? cm_error_set(err, r, 0, "no memory for the session") : CM_OK;
+}
+
 int cm_local_setup_begin(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_session_record *record = &l->session.record;
 	char *digest = cm_local_setup_digest(&l->spec.setup);
-	char *commands = commands_text(&l->spec);
+	char *commands = cm_local_setup_commands(&l->spec);
 
 	if (!digest || !commands) {
 		free(digest);

@@ -273,8 +273,10 @@ int cm_local_started(struct cm_local *l, struct cm_error *err)
 		if (l->plan_text.len > 0)
 			(void)cm_replace_file_at(l->session.dir_fd, CM_STORE_PLAN_TEXT,
 						 l->plan_text.data, l->plan_text.len, 0600, false);
-		r = cm_store_session_save(&l->session, false, err);
+		r = cm_local_env_write(l, err);
 	}
+	if (r == CM_OK && !l->is_running)
+		r = cm_store_session_save(&l->session, false, err);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -24,9 +25,10 @@ _Static_assert(CM_LOOP_MAX_TIMERS == 1 << TIMER_SLOT_BITS, "a timer's id holds i
 
 int cm_loop_init(struct cm_loop *loop, struct cm_error *err)
 {
-	*loop = (struct cm_loop){ .epoll_fd = -1 };
-	for (size_t i = 0; i < CM_LOOP_MAX_SOURCES; i++)
-		loop->sources[i].fd = -1;
+	loop->is_stopped = false;
+	loop->generation = 0;
+	loop->n_sources = 0;
+	memset(loop->timers, 0, sizeof(loop->timers));
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make an event queue");
@@ -36,20 +38,30 @@ int cm_loop_init(struct cm_loop *loop, struct cm_error *err)
 void cm_loop_clear(struct cm_loop *loop)
 {
 	cm_fd_close(&loop->epoll_fd);
-	for (size_t i = 0; i < CM_LOOP_MAX_SOURCES; i++)
-		loop->sources[i].fd = -1;
+	loop->n_sources = 0;
 	for (size_t i = 0; i < CM_LOOP_MAX_TIMERS; i++)
 		loop->timers[i].due_ms = 0;
 }
 
-/* The slot of fd, or with -1 a free one; NULL when there is none. */
+/* The slot of fd, or with -1 one that is free again; NULL when there is none. */
 static struct cm_loop_source *find_source(struct cm_loop *loop, int fd)
 {
-	for (size_t i = 0; i < CM_LOOP_MAX_SOURCES; i++) {
+	for (size_t i = 0; i < loop->n_sources; i++) {
 		if (loop->sources[i].fd == fd)
 			return &loop->sources[i];
 	}
 	return NULL;
+}
+
+static struct cm_loop_source *free_source(struct cm_loop *loop)
+{
+	struct cm_loop_source *s = find_source(loop, -1);
+
+	if (s || loop->n_sources == CM_LOOP_MAX_SOURCES)
+		return s;
+	s = &loop->sources[loop->n_sources++];
+	s->fd = -1;
+	return s;
 }
 
 static struct epoll_event event_of(struct cm_loop *loop, const struct cm_loop_source *s,
@@ -71,7 +83,7 @@ int cm_loop_add(struct cm_loop *loop, int fd, uint32_t events, cm_loop_fd_fn fn,
 		return cm_error_set(err, CM_E_INVALID, EBADF, "cannot watch descriptor %d", fd);
 	if (find_source(loop, fd))
 		return cm_error_set(err, CM_E_EXISTS, 0, "descriptor %d is watched already", fd);
-	s = find_source(loop, -1);
+	s = free_source(loop);
 	if (!s)
 		return cm_error_set(err, CM_E_LIMIT, 0, "cannot watch more than %d descriptors",
 				    CM_LOOP_MAX_SOURCES);
@@ -191,7 +203,8 @@ static void run_events(struct cm_loop *loop, const struct epoll_event *events, s
 	for (size_t i = 0; i < n && !loop->is_stopped; i++) {
 		struct cm_loop_source *s = &loop->sources[events[i].data.u64 & UINT32_MAX];
 
-		if (s->fd < 0 || s->generation != events[i].data.u64 >> 32)
+		if (s >= &loop->sources[loop->n_sources] || s->fd < 0 ||
+		    s->generation != events[i].data.u64 >> 32)
 			continue;
 		s->fn(loop, s->fd, events[i].events, s->data);
 	}

@@ -13,7 +13,7 @@
 
 #include "casemate/error.h"
 
-#define CM_LOOP_MAX_SOURCES 512
+#define CM_LOOP_MAX_SOURCES 1024
 #define CM_LOOP_MAX_TIMERS 64
 
 struct cm_loop;
@@ -42,6 +42,8 @@ struct cm_loop {
 	int epoll_fd;
 	bool is_stopped;
 	uint32_t generation;
+	/* those from here on were never used: not even their memory is touched */
+	size_t n_sources;
 	struct cm_loop_source sources[CM_LOOP_MAX_SOURCES];
 	struct cm_loop_timer timers[CM_LOOP_MAX_TIMERS];
 };

@@ -73,17 +73,38 @@ static void print_key(const struct cm_key_info *info, struct cm_buf *out)
 	wrap(out, text, line_start);
 }
 
-static void print_keys(struct cm_buf *out)
+static bool takes(const struct cm_command *command, enum cm_key key)
 {
-	for (unsigned int group = 0; group < CM_GROUP_COUNT; group++) {
-		cm_buf_printf(out, "\n%s:\n", cm_key_group_title((enum cm_key_group)group));
-		for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
-			const struct cm_key_info *info = cm_key_info((enum cm_key)key);
+	const enum cm_key *keys = command->keys;
 
-			if (info->group == group)
-				print_key(info, out);
-		}
+	while (keys && *keys != CM_KEY_COUNT && *keys != key)
+		keys++;
+	return !keys || *keys == key;
+}
+
+static void print_group(const struct cm_command *command, enum cm_key_group group,
+			struct cm_buf *out)
+{
+	bool is_first = true;
+
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
+
+		if (info->group != group || !takes(command, info->key))
+			continue;
+		if (is_first)
+			cm_buf_printf(out, "\n%s:\n", cm_key_group_title(group));
+		is_first = false;
+		print_key(info, out);
 	}
+}
+
+static void print_keys(const struct cm_command *command, struct cm_buf *out)
+{
+	for (unsigned int group = 0; group < CM_GROUP_COUNT; group++)
+		print_group(command, (enum cm_key_group)group, out);
+	if (command->keys)
+		return;
 	cm_buf_puts(out,
 		    "\nOptions end at '--' or at the first word that is none. --no-NAME turns a "
 		    "switch\noff. Most can stand in a configuration file under the same name; "
@@ -102,7 +123,7 @@ void cm_help_command(const struct cm_command *command, struct cm_buf *out)
 	if (command->details)
 		cm_buf_printf(out, "\n%s", command->details);
 	if (command->has_keys)
-		print_keys(out);
+		print_keys(command, out);
 }
 
 int cm_cmd_help(struct cm_cli *cli, int argc, char **argv)

@@ -24,22 +24,6 @@ struct view {
 	struct cm_end_record end;
 };
 
-static const char *end_name(uint32_t reason)
-{
-	switch (reason) {
-	case CM_ENDED_STOPPED:
-		return "stopped";
-	case CM_ENDED_INIT_DIED:
-		return "init died";
-	case CM_ENDED_START_FAILED:
-		return "start failed";
-	case CM_ENDED_TEMPORARY:
-		return "temporary session ended";
-	default:
-		return NULL;
-	}
-}
-
 static const char *network_name(enum cm_network network)
 {
 	return network ? cm_network_name(network) : NULL;
@@ -92,7 +76,7 @@ static void write_end(struct cm_json_writer *w, const struct cm_end_record *end)
 		return;
 	}
 	cm_jw_object(w);
-	cm_jw_kstring(w, "reason", end_name(end->reason));
+	cm_jw_kstring(w, "reason", cm_end_reason_name(end->reason));
 	cm_jw_kint(w, "status", end->status);
 	cm_jw_kuint(w, "generation", end->generation);
 	cm_cli_write_time(w, "at", end->real_ms);
@@ -239,7 +223,7 @@ static void put_end(struct cm_buf *out, const struct cm_end_record *end)
 		return;
 	cm_clock_rfc3339(end->real_ms, when);
 	(void)snprintf(more, sizeof(more), " at %s", when);
-	put_line(out, "last end", end_name(end->reason), more);
+	put_line(out, "last end", cm_end_reason_name(end->reason), more);
 }
 
 static void write_text(const struct view *v, struct cm_buf *out)

@@ -31,6 +31,22 @@ static bool names_session(int argc, char **argv)
 	return false;
 }
 
+static int check(const struct cm_spec *spec, struct cm_error *err)
+{
+	if (spec->argv.n == 0) {
+		cm_error_set(err, CM_E_INVALID, 0, "no command given");
+		cm_error_hint(err, "write casemate run [OPTION...] -- COMMAND [ARG...], "
+				   "or -c TEXT");
+		return CM_E_INVALID;
+	}
+	if (spec->is_detached && !spec->session_id) {
+		cm_error_set(err, CM_E_INVALID, 0, "--detach needs a session that stays");
+		cm_error_hint(err, "casemate run --session ID --detach -- COMMAND");
+		return CM_E_INVALID;
+	}
+	return CM_OK;
+}
+
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -42,14 +58,8 @@ int cm_cmd_run(struct cm_cli *cli, int argc, char **argv)
 	if (cm_request_read(cli, argc - 1, argv + 1, &spec, NULL, &err) != CM_OK)
 		return refuse(cli, argc - 1, argv + 1, &err);
 	cm_cli_hide_passwords(argc - 1, argv + 1);
-	if (spec.argv.n > 0) {
-		status = cm_cli_run(&spec, cli);
-	} else {
-		cm_error_set(&err, CM_E_INVALID, 0, "no command given");
-		cm_error_hint(&err, "write casemate run [OPTION...] -- COMMAND [ARG...], "
-				    "or -c TEXT");
-		status = cm_cli_run_refused(&spec, cli, &err);
-	}
+	status = check(&spec, &err) == CM_OK ? cm_cli_run(&spec, cli)
+					     : cm_cli_run_refused(&spec, cli, &err);
 	cm_spec_clear(&spec);
 	return status;
 }

@@ -35,6 +35,50 @@ const struct cm_command cm_commands[] = {
 		.has_keys = true,
 	},
 	{
+		.name = "start",
+		.aliases = "",
+		.run = cm_cmd_start,
+		.usage = "ID [OPTION...]",
+		.summary = "make a session where there is none, start it and set it up",
+		.details =
+			"Its jail stays until 'casemate stop ID', and takes commands: 'casemate exec ID'.\n"
+			"Options are those of the session; one that exists keeps what it was made with.\n"
+			"What --env and --pass-env name is in the environment of all its commands.\n",
+		.has_keys = true,
+	},
+	{
+		.name = "exec",
+		.aliases = "",
+		.run = cm_cmd_exec,
+		.usage = "ID [OPTION...] [--] COMMAND [ARG...]",
+		.summary = "run a command in a session",
+		.details =
+			"As 'run' in a session that exists, which is started where it does not run. The\n"
+			"command gets standard input with -i, and a terminal with -t; else it reads\n"
+			"nothing. It starts where the caller is, if that is in the session's workspace.\n"
+			"Whoever ends 'casemate exec' ends the wait; the command goes on where that was\n"
+			"no signal that is passed on.\n",
+		.has_keys = true,
+		.keys = cm_exec_keys,
+	},
+	{
+		.name = "shell",
+		.aliases = "",
+		.run = cm_cmd_shell,
+		.usage = "ID [OPTION...]",
+		.summary = "a shell in a session, with a terminal",
+		.has_keys = true,
+		.keys = cm_exec_keys,
+	},
+	{
+		.name = "restart",
+		.aliases = "",
+		.run = cm_cmd_restart,
+		.usage = "ID [OPTION...]",
+		.summary = "end a session's processes, and start it again",
+		.has_keys = true,
+	},
+	{
 		.name = "ls",
 		.aliases = "ps list",
 		.run = cm_cmd_ls,
@@ -170,12 +214,7 @@ static const struct {
 	const char *name;
 	const char *hint;
 } foreign_commands[] = {
-	{ "exec", "'casemate run --session ID -- COMMAND' runs in a session that exists" },
-	{ "shell", "'casemate run --session ID -it -- bash'" },
-	{ "start", "'casemate run --session ID -- true' makes a session and starts it" },
-	{ "create", "'casemate run --session ID -- true' makes a session and starts it" },
-	{ "kill", "'casemate stop ID'" },
-	{ "logs", "redirect the output of 'casemate run'" },
+	{ "create", "'casemate start ID' makes a session and starts it" },
 	{ "pull", "there are no images; --rootfs DIR takes another root file system" },
 	{ "build", "there are no images; --rootfs DIR takes another root file system" },
 	{ "images", "there are no images; --rootfs DIR takes another root file system" },

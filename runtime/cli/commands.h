@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "runtime/cli/cli.h"
+#include "runtime/spec/keys.h"
 
 struct cm_command {
 	const char *name;
@@ -22,8 +23,9 @@ struct cm_command {
 	const char *summary;
 	/* the rest of `help NAME`: options, one a line; NULL where has_keys says it all */
 	const char *details;
-	/* takes the options of keys.def */
+	/* takes the options of keys.def; of these only `keys`, where that is not NULL */
 	bool has_keys;
+	const enum cm_key *keys;
 };
 
 /* Ends with a NULL name. */
@@ -38,6 +40,12 @@ void cm_help_overview(struct cm_buf *out);
 void cm_help_command(const struct cm_command *command, struct cm_buf *out);
 
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_start(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_restart(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_exec(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_shell(struct cm_cli *cli, int argc, char **argv);
+/* What exec and shell take; ends with CM_KEY_COUNT. */
+extern const enum cm_key cm_exec_keys[];
 int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);

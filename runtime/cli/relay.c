@@ -171,6 +171,7 @@ static void on_started(struct loop *loop, struct cm_msg *msg)
 	struct cm_relay *relay = loop->relay;
 
 	relay->has_started = true;
+	relay->exec_id = msg->rec.body.started.exec_id;
 	if (!relay->wants_tty || msg->n_fds != 1)
 		return;
 	relay->pty_fd = cm_fd_take(&msg->fds[0]);

@@ -49,6 +49,8 @@ struct cm_relay {
 	bool is_last;
 	/* the first of INT, TERM, HUP, QUIT that came; 0: none */
 	int signal;
+	/* the keeper's, once it has started */
+	uint64_t exec_id;
 	bool has_started;
 	bool has_ended;
 	/* the jail was lost while the command ran: `end` says killed, `why` how it came */

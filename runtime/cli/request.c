@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/spec/spec_flags.h"
 
@@ -90,6 +91,63 @@ void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, s
 	cm_flags_outputs(argc, argv, &outputs);
 	for (size_t i = 0; i < outputs.n; i++)
 		(void)cm_spec_apply(ret, NULL, &outputs.settings[i], caller.cwd, &caller, 0, NULL);
+}
+
+int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n,
+			    struct cm_error *err)
+{
+	CM_AUTO_LAYER struct cm_layer flags = { 0 };
+	char **line;
+	int n = 0;
+	int id;
+	int r = cm_flags_parse(argc, argv, &flags, err);
+
+	if (r < 0)
+		return r;
+	if (flags.argv.n == 0) {
+		(void)cm_error_set(err, CM_E_INVALID, 0, "no session given");
+		cm_error_hint(err, "name one: 'casemate ls' lists them");
+		return CM_E_INVALID;
+	}
+	id = argc - (int)flags.argv.n;
+	line = cm_calloc((size_t)argc + 2, sizeof(*line));
+	if (!line)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command line");
+	line[n++] = (char *)(uintptr_t) "--session";
+	line[n++] = argv[id];
+	for (int i = 0; i < argc; i++) {
+		/* before the session "--" would end what may follow it */
+		if (i != id && (i > id || strcmp(argv[i], "--") != 0))
+			line[n++] = argv[i];
+	}
+	*ret = line;
+	*ret_n = n;
+	return CM_OK;
+}
+
+static bool is_taken(const enum cm_key *keys, enum cm_key key)
+{
+	while (*keys != CM_KEY_COUNT && *keys != key)
+		keys++;
+	return *keys == key;
+}
+
+int cm_request_check_keys(const struct cm_spec *spec, const enum cm_key *keys, struct cm_error *err)
+{
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
+
+		if ((spec->asked & UINT64_C(1) << key) == 0 || is_taken(keys, (enum cm_key)key))
+			continue;
+		(void)cm_error_set(err, CM_E_INVALID, 0,
+				   "--%s is the session's, and not a command's", info->name);
+		cm_error_hint(err,
+			      "a session gets it when it is made: casemate start ID --%s ...; "
+			      "'casemate inspect ID' shows what it has",
+			      info->name);
+		return CM_E_INVALID;
+	}
+	return CM_OK;
 }
 
 void cm_cli_hide_passwords(int argc, char **argv)

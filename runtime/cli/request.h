@@ -15,6 +15,18 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
 		    struct cm_origins *ret_origins, struct cm_error *err);
 
 /*
+ * A command line "[OPTION...] ID [OPTION...] [--] [COMMAND...]", argv without the command's name, as
+ * cm_request_read wants it, with --session ID. *ret has *ret_n words, borrowed from argv; the caller
+ * frees it.
+ */
+int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n,
+			    struct cm_error *err);
+
+/* Which options a command takes; ends with CM_KEY_COUNT. CM_E_INVALID for another that is asked for. */
+int cm_request_check_keys(const struct cm_spec *spec, const enum cm_key *keys,
+			  struct cm_error *err);
+
+/*
  * Where the result of a command line goes that cm_request_read refused: ret's is_json and result,
  * as far as those options are right themselves. The caller clears ret.
  */

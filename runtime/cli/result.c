@@ -13,6 +13,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
+#include "runtime/store/journal.h"
 
 /* "exit", "timeout", ... as result.h has them */
 static const char *end_name(const struct cm_result *result)
@@ -20,22 +21,8 @@ static const char *end_name(const struct cm_result *result)
 	if (result->is_over_output)
 		return "output-limit";
 	if (!result->has_end)
-		return "failed";
-	switch ((enum cm_end_kind)result->end.kind) {
-	case CM_END_EXIT:
-		return "exit";
-	case CM_END_SIGNAL:
-		return "signal";
-	case CM_END_TIMEOUT:
-		return "timeout";
-	case CM_END_MEMORY:
-		return "memory-limit";
-	case CM_END_KILLED:
-		return "killed";
-	case CM_END_NOT_EXECUTED:
-		return "not-executed";
-	}
-	return "failed";
+		return result->is_detached ? "detached" : "failed";
+	return cm_end_kind_name(result->end.kind);
 }
 
 static void write_end(struct cm_json_writer *w, const struct cm_rec_end *end)
@@ -80,6 +67,16 @@ static void write_reason(struct cm_json_writer *w, const struct cm_result *resul
 		cm_jw_kstring(w, "detail", reason->detail);
 }
 
+static void write_exec(struct cm_json_writer *w, const struct cm_result *result)
+{
+	char id[CM_EXEC_ID_SIZE];
+
+	if (result->exec_id == 0)
+		return;
+	cm_exec_id_format(result->exec_id, id);
+	cm_jw_kstring(w, "exec", id);
+}
+
 static void write_phases(struct cm_json_writer *w, const struct cm_result *result)
 {
 	cm_jw_key(w, "phases");
@@ -102,6 +99,7 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 	cm_jw_object(&w);
 	cm_jw_kint(&w, "v", 1);
 	cm_jw_kstring(&w, "session", result->session);
+	write_exec(&w, result);
 	cm_jw_kstring(&w, "phase", result->phase);
 	cm_jw_kstring(&w, "end", end_name(result));
 	cm_jw_kint(&w, "exitCode", result->exit_code);

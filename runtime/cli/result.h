@@ -4,9 +4,10 @@
  *
  *	v           1
  *	session     id
+ *	exec        of a command in a session that lasts: its id, "3.17"
  *	phase       "checkout", "setup", "start" or "run": the last one reached
  *	end         "exit", "signal", "timeout", "memory-limit", "output-limit", "killed",
- *	            "not-executed", or "failed": Casemate failed, and the command did not start
+ *	            "not-executed", "detached": it goes on; or "failed": Casemate failed, and the command did not start
  *	exitCode    what the process exits with
  *	code, message, hint         of a failure (code: a name of casemate/error.h)
  *	reason, detail              of a failure: names of reason.c, the second only where there is one
@@ -41,6 +42,9 @@ struct cm_result_phase {
 struct cm_result {
 	char session[132];
 	const char *phase;
+	/* 0: none */
+	uint64_t exec_id;
+	bool is_detached;
 	char level[64];
 	int exit_code;
 	/* code 0: nothing failed */

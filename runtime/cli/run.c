@@ -15,19 +15,26 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
-#include "runtime/cli/not_found.h"
+#include "runtime/cli/outcome.h"
 #include "runtime/cli/progress.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/result.h"
 #include "runtime/cli/setup.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/store/journal.h"
 
 #define GRACE_MS 2000
-#define EXIT_TIMEOUT 124
-#define EXIT_NOT_EXECUTABLE 126
-#define EXIT_NOT_FOUND 127
+
+enum run_kind {
+	RUN_COMMAND = 0,
+	/* a session's: it has to exist, and what is named is the command's alone */
+	RUN_EXEC,
+	/* a session, and no command: what is named is the session's */
+	RUN_START,
+};
 
 struct run {
+	enum run_kind kind;
 	struct cm_cli *cli;
 	const struct cm_spec *spec;
 	struct cm_local local;
@@ -83,166 +90,27 @@ static void on_phase(void *data, const char *name, uint64_t duration_us)
 	(void)fprintf(stderr, "casemate: %s %s\n", name, duration);
 }
 
-/* Where the command was to start, if that is the same directory here. */
-static const char *shown_cwd(const struct run *run)
+static int exit_of(struct run *run)
 {
-	const struct cm_workspace_facts *workspace = &run->local.workspace;
-	const char *cwd = cm_local_cwd(&run->local);
-	bool is_shown = workspace->path && cm_text_has_prefix(cwd, workspace->path);
+	const struct cm_outcome outcome = { run->cli, run->spec, &run->local, &run->relay,
+					    &run->result };
 
-	return is_shown || (workspace->spelled && cm_text_has_prefix(cwd, workspace->spelled))
-		       ? cwd
-		       : NULL;
+	return cm_outcome_exit(&outcome);
 }
 
-/* The command's program was not there: where it is on the host says more than an errno. */
-static void explain_not_executed(struct run *run, const struct cm_rec_end *end,
-				 struct cm_error *err)
+static bool wants_tty(const struct run *run)
 {
-	const char *name = run->spec->argv.v[0];
+	const struct cm_spec *spec = run->spec;
 
-	if (end->detail != CM_EXEC_STEP_EXECVE) {
-		(void)cm_error_set(err, CM_E_ISOLATION, end->status, "the command could not %s",
-				   cm_exec_step_name((enum cm_exec_step)end->detail));
-		if (end->detail == CM_EXEC_STEP_CWD) {
-			(void)cm_error_set(err, CM_E_INVALID, end->status,
-					   "cannot enter '%s' in the jail",
-					   cm_local_cwd(&run->local));
-			cm_error_hint(err, "--workdir names a directory inside the jail");
-		}
-		return;
-	}
-	if (end->status != ENOENT) {
-		(void)cm_error_set(err, CM_E_DENIED, end->status,
-				   "cannot execute '%s' in the jail (exit %d)", name,
-				   EXIT_NOT_EXECUTABLE);
-		return;
-	}
-	cm_cli_explain_not_found(name, cm_strv_env_get(&run->cli->config.env, "PATH"),
-				 shown_cwd(run), err);
-}
-
-static int exit_of_not_executed(const struct cm_rec_end *end, int failure_exit)
-{
-	if (end->detail != CM_EXEC_STEP_EXECVE)
-		return failure_exit;
-	return end->status == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-}
-
-static void explain_memory(struct run *run, const struct cm_rec_end *end)
-{
-	const struct cm_limit *limit = &run->local.spec.limits.memory;
-	char has[32] = "?";
-	struct cm_error err = CM_ERROR_INIT;
-
-	if (limit->is_set)
-		cm_format_size(limit->value, has, sizeof(has));
-	(void)end;
-	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the memory limit (%s)", has);
-	cm_error_hint(&err, "give it more with --memory SIZE");
-	run->result.error = err;
-	cm_cli_print_error(run->cli, &err);
-}
-
-static void explain_timeout(struct run *run)
-{
-	struct cm_error err = CM_ERROR_INIT;
-	char after[32];
-
-	cm_format_duration(run->local.spec.limits.timeout.value, after, sizeof(after));
-	(void)cm_error_set(&err, CM_E_TIMEOUT, 0, "command ended after its time limit (%s)", after);
-	cm_error_hint(&err, "give it more with --timeout DURATION");
-	run->result.error = err;
-	cm_cli_print_error(run->cli, &err);
-}
-
-static void explain_output(struct run *run)
-{
-	struct cm_error err = CM_ERROR_INIT;
-	char max[32];
-
-	cm_format_size(run->relay.output_max, max, sizeof(max));
-	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the output limit (%s)", max);
-	cm_error_hint(&err, "give it more with --output SIZE");
-	run->result.error = err;
-	cm_cli_print_error(run->cli, &err);
-}
-
-/* Not what the command did, and not that it never ran. */
-static void explain_lost(struct run *run)
-{
-	run->result.error = run->relay.why;
-	run->result.error.code = CM_E_SYS;
-	if (run->result.error.hint[0] == '\0')
-		cm_error_hint(&run->result.error, "the system's log may say who ended it");
-	cm_cli_print_error(run->cli, &run->result.error);
-}
-
-/* How the command ended says nothing about what its reader got. */
-static void explain_lost_output(struct run *run)
-{
-	struct cm_error err = CM_ERROR_INIT;
-
-	(void)cm_error_set(&err, CM_E_SYS, run->relay.lost_errno, "cannot write to standard %s",
-			   run->relay.lost_fd == STDERR_FILENO ? "error" : "output");
-	cm_error_hint(&err, "the command has run; its exit status is not this one");
-	run->result.error = err;
-	cm_cli_print_error(run->cli, &err);
-}
-
-static void tell_no_network(struct run *run, const struct cm_rec_end *end)
-{
-	if (end->kind != CM_END_EXIT || end->status == 0 || end->detail == 0)
-		return;
-	cm_cli_note(run->cli, "this session has no network; %u attempt%s refused", end->detail,
-		    end->detail == 1 ? "" : "s");
-	if (!run->cli->is_quiet)
-		(void)fprintf(stderr, "hint: --network host shares the host's network\n");
-}
-
-static int exit_of(struct run *run, const struct cm_rec_end *end)
-{
-	struct cm_error *err = &run->result.error;
-
-	if (run->relay.is_over_output) {
-		explain_output(run);
-		return 128 + SIGKILL;
-	}
-	/* a terminal that is gone says so by SIGHUP, too */
-	if (run->relay.lost_errno != 0 && run->relay.signal == 0 && !run->relay.is_lost &&
-	    end->kind != CM_END_NOT_EXECUTED) {
-		explain_lost_output(run);
-		return run->cli->failure_exit;
-	}
-	switch ((enum cm_end_kind)end->kind) {
-	case CM_END_EXIT:
-		tell_no_network(run, end);
-		return end->status;
-	case CM_END_SIGNAL:
-		return 128 + end->status;
-	case CM_END_TIMEOUT:
-		explain_timeout(run);
-		return EXIT_TIMEOUT;
-	case CM_END_MEMORY:
-		explain_memory(run, end);
-		return 128 + SIGKILL;
-	case CM_END_KILLED:
-		if (run->relay.is_lost)
-			explain_lost(run);
-		return 128 + (run->relay.signal != 0 ? run->relay.signal : SIGKILL);
-	case CM_END_NOT_EXECUTED:
-		explain_not_executed(run, end, err);
-		cm_cli_print_error(run->cli, err);
-		return exit_of_not_executed(end, run->cli->failure_exit);
-	}
-	return run->cli->failure_exit;
-}
-
-static bool wants_tty(const struct cm_spec *spec)
-{
 	if (spec->tty != CM_AUTO)
 		return spec->tty == CM_YES;
-	return !spec->is_json && cm_terminal_is_there();
+	return run->kind == RUN_COMMAND && !spec->is_json && cm_terminal_is_there();
+}
+
+/* run is a wrapper as env and timeout are; exec is asked many times by who has an input of its own */
+static bool wants_input(const struct run *run)
+{
+	return run->kind == RUN_COMMAND || run->spec->is_interactive || wants_tty(run);
 }
 
 static uint64_t timeout_of(const struct cm_limits *limits)
@@ -270,6 +138,62 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 		cm_terminal_size(&command.rows, &command.cols);
 	relay->jail = &run->local.jail;
 	return cm_jail_exec(relay->jail, &command, &relay->id, err);
+}
+
+static int take_start(struct run *run, const struct cm_msg *msg, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	switch (msg->rec.type) {
+	case CM_REC_STARTED:
+		run->result.exec_id = msg->rec.body.started.exec_id;
+		run->result.is_detached = true;
+		return CM_OK;
+	case CM_REC_END:
+		/* it could not be executed: as of a command that is waited for */
+		run->relay.end = msg->rec.body.end;
+		run->relay.has_ended = true;
+		return CM_OK;
+	default:
+		cm_proto_error_of(msg, &why);
+		if (err)
+			*err = why;
+		return why.code;
+	}
+}
+
+/* The command goes on without us; its journal has what it prints. */
+static int detach(struct run *run, uint32_t flags, uint64_t timeout_ms, struct cm_error *err)
+{
+	const struct cm_limit *output = &run->local.spec.limits.output;
+	struct cm_jail_command command = {
+		.argv = run->spec->argv.v,
+		.env = run->local.env.v,
+		.cwd = cm_local_cwd(&run->local),
+		.flags = flags | CM_EXECF_DETACH | (wants_tty(run) ? CM_EXECF_TTY : 0),
+		.stdio = { -1, -1, -1 },
+		.timeout_ms = timeout_ms,
+		.grace_ms = GRACE_MS,
+		.journal_bytes =
+			output->is_set && output->value != CM_UNLIMITED ? output->value : 0,
+	};
+	struct cm_msg msg;
+	uint64_t id = 0;
+	int r;
+
+	if (run->spec->is_interactive && !wants_tty(run))
+		command.flags |= CM_EXECF_INPUT;
+	if (wants_tty(run))
+		cm_terminal_size(&command.rows, &command.cols);
+	cm_msg_init(&msg);
+	r = cm_jail_exec(&run->local.jail, &command, &id, err);
+	if (r == CM_OK)
+		r = cm_jail_next(&run->local.jail, id, &msg, INT64_MAX, err);
+	if (r == CM_OK)
+		r = take_start(run, &msg, err);
+	cm_msg_clear(&msg);
+	run->result.phase = "run";
+	return r;
 }
 
 static void tell_jail(struct run *run)
@@ -356,8 +280,10 @@ static int run_command(struct run *run, struct cm_error *err)
 		cm_local_unlock(&run->local);
 	if (r == CM_OK && spec->argv.n == 0)
 		return CM_OK;
+	if (r == CM_OK && spec->is_detached)
+		return detach(run, flags, timeout_of(limits), err);
 	if (r == CM_OK)
-		r = cm_relay_open(&run->relay, wants_tty(spec), true, err);
+		r = cm_relay_open(&run->relay, wants_tty(run), wants_input(run), err);
 	if (r < 0)
 		return r;
 	run->relay.is_captured = spec->is_json;
@@ -380,27 +306,42 @@ static int check_target(struct run *run, struct cm_error *err)
 	return r;
 }
 
-/* Up to the files that a command will find. */
-static int prepare_files(struct run *run, struct cm_error *err)
+/* What is wrong with the caller's end, and signals, before anything is made. */
+static int prepare_caller(struct run *run, struct cm_error *err)
 {
-	struct cm_local_events events = {
-		.note = on_note, .phase = on_phase, .progress = on_progress, .data = run
-	};
 	int r = check_target(run, err);
 
 	if (r == CM_OK)
 		r = cm_relay_block_signals(err);
-	if (r == CM_OK)
-		r = cm_relay_watch_end(&run->end_fd, err);
-	events.cancel_fd = run->end_fd;
-	if (r == CM_OK)
-		r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
+	return r < 0 ? r : cm_relay_watch_end(&run->end_fd, err);
+}
+
+static struct cm_local_events events_of(struct run *run)
+{
+	return (struct cm_local_events){ .note = on_note,
+					 .phase = on_phase,
+					 .progress = on_progress,
+					 .data = run,
+					 .cancel_fd = run->end_fd };
+}
+
+static void name_session(struct run *run)
+{
+	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
+		       run->local.session.record.id);
+}
+
+/* Up to the files that a command will find. */
+static int prepare_files(struct run *run, struct cm_error *err)
+{
+	const struct cm_local_events events = events_of(run);
+	int r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
+
 	if (r == CM_OK)
 		r = cm_local_session(&run->local, err);
 	if (r < 0)
 		return r;
-	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
-		       run->local.session.record.id);
+	name_session(run);
 	run->result.phase = "checkout";
 	cm_progress_init(&run->progress, run->cli->is_quiet,
 			 cm_strv_env_get(&run->cli->config.env, "TERM"));
@@ -409,10 +350,30 @@ static int prepare_files(struct run *run, struct cm_error *err)
 	return r;
 }
 
+/* exec: most sessions run, and then nothing has to be looked at. */
+static int join(struct run *run, struct cm_error *err)
+{
+	const struct cm_local_events events = events_of(run);
+	int r = cm_local_join(&run->local, run->spec, &run->cli->config, &events, err);
+
+	if (r == CM_OK && run->local.is_running)
+		name_session(run);
+	if (r < 0 || run->local.is_running)
+		return r;
+	cm_local_close(&run->local);
+	run->local.must_exist = run->local.runs_due_setup = true;
+	return CM_OK;
+}
+
 static int prepare(struct run *run, struct cm_error *err)
 {
-	int r = prepare_files(run, err);
+	int r = prepare_caller(run, err);
 
+	if (r == CM_OK && run->kind == RUN_EXEC)
+		r = join(run, err);
+	if (r < 0 || run->local.is_running)
+		return r;
+	r = prepare_files(run, err);
 	if (r == CM_OK)
 		r = run_setup_apart(run, err);
 	if (r < 0)
@@ -423,6 +384,15 @@ static int prepare(struct run *run, struct cm_error *err)
 	(void)snprintf(run->result.level, sizeof(run->result.level), "%s",
 		       run->local.summary.level);
 	return r;
+}
+
+static int print_exec_id(const struct run *run)
+{
+	char id[CM_EXEC_ID_SIZE + 1];
+
+	cm_exec_id_format(run->result.exec_id, id);
+	(void)strcat(id, "\n");
+	return cm_cli_print(run->cli, id, strlen(id));
 }
 
 /* The result where it was asked for; the exit status. */
@@ -440,6 +410,8 @@ static int deliver(struct run *run)
 			status = run->cli->failure_exit;
 		cm_buf_clear(&text);
 	}
+	if (run->result.is_detached && !spec->is_json && print_exec_id(run) != 0)
+		status = run->cli->failure_exit;
 	if (run->has_target) {
 		cm_result_write(&run->result, NULL, &text);
 		if (cm_result_deliver(&run->target, &text, &err) < 0) {
@@ -467,9 +439,14 @@ void cm_cli_run_begin(void)
 	has_begun = cm_jail_spawn(&begun, &start, NULL) == CM_OK;
 }
 
-static void begin(struct run *run, const struct cm_spec *spec, struct cm_cli *cli)
+/* One a process: it is large. */
+static struct run *begin(enum run_kind kind, const struct cm_spec *spec, struct cm_cli *cli)
 {
+	static struct run the_run;
+	struct run *run = &the_run;
+
 	memset(run, 0, sizeof(*run));
+	run->kind = kind;
 	run->cli = cli;
 	run->spec = spec;
 	run->result.phase = "start";
@@ -479,20 +456,20 @@ static void begin(struct run *run, const struct cm_spec *spec, struct cm_cli *cl
 	has_begun = false;
 	run->relay.in_fd = run->relay.out_fd = run->relay.err_fd = run->relay.pty_fd = -1;
 	run->relay.far[0] = run->relay.far[1] = run->relay.far[2] = -1;
+	return run;
 }
 
 int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *err)
 {
-	static struct run run;
+	struct run *run = begin(RUN_COMMAND, spec, cli);
 	struct cm_error target_err = CM_ERROR_INIT;
 
-	begin(&run, spec, cli);
-	run.result.error = *err;
-	run.result.exit_code = cm_cli_fail(cli, err);
-	if (check_target(&run, &target_err) < 0)
+	run->result.error = *err;
+	run->result.exit_code = cm_cli_fail(cli, err);
+	if (check_target(run, &target_err) < 0)
 		cm_cli_print_error(cli, &target_err);
-	cm_local_close(&run.local);
-	return deliver(&run);
+	cm_local_close(&run->local);
+	return deliver(run);
 }
 
 /* Who was stopped by a signal says so, as the command would have. */
@@ -526,41 +503,66 @@ static int finish(struct run *run, int r, const struct cm_error *err)
 	return r;
 }
 
+static void take_end(struct run *run)
+{
+	run->result.has_end = true;
+	run->result.end = run->relay.end;
+	run->result.is_over_output = run->relay.is_over_output;
+	run->result.output_bytes = run->relay.output_seen;
+	if (!run->local.is_temporary)
+		run->result.exec_id = run->relay.exec_id;
+	run->result.exit_code = exit_of(run);
+}
+
+static int carry_out(struct run *run)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	int r = prepare(run, &err);
+
+	if (r == CM_OK)
+		r = run_command(run, &err);
+	if (r == CM_OK && run->relay.has_ended)
+		take_end(run);
+	return finish(run, r, &err);
+}
+
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	static struct run run;
-	struct cm_error err = CM_ERROR_INIT;
-	int r;
+	struct run *run = begin(RUN_COMMAND, spec, cli);
 
-	begin(&run, spec, cli);
-	r = prepare(&run, &err);
-	if (r == CM_OK)
-		r = run_command(&run, &err);
-	if (r == CM_OK && spec->argv.n > 0) {
-		run.result.has_end = true;
-		run.result.end = run.relay.end;
-		run.result.is_over_output = run.relay.is_over_output;
-		run.result.output_bytes = run.relay.output_seen;
-		run.result.exit_code = exit_of(&run, &run.relay.end);
-	}
-	return finish(&run, r, &err);
+	return carry_out(run);
+}
+
+int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	struct run *run = begin(RUN_EXEC, spec, cli);
+
+	return carry_out(run);
+}
+
+int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	struct run *run = begin(RUN_START, spec, cli);
+
+	run->local.keeps_env = run->local.runs_due_setup = true;
+	return carry_out(run);
 }
 
 int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	static struct run run;
+	struct run *run = begin(RUN_COMMAND, spec, cli);
 	struct cm_error err = CM_ERROR_INIT;
 	CM_AUTO_FREE char *path = NULL;
-	int r;
+	int r = prepare_caller(run, &err);
 
-	begin(&run, spec, cli);
-	r = prepare_files(&run, &err);
+	if (r == CM_OK)
+		r = prepare_files(run, &err);
 	if (r == CM_OK) {
-		cm_local_keep(&run.local);
-		path = cm_asprintf("%s\n", run.local.session.record.checkout);
+		cm_local_keep(&run->local);
+		path = cm_asprintf("%s\n", run->local.session.record.checkout);
 		if (!path)
 			r = cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the path");
 	}
-	r = finish(&run, r, &err);
+	r = finish(run, r, &err);
 	return r == 0 && path && !spec->is_json ? cm_cli_print(cli, path, strlen(path)) : r;
 }

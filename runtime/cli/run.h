@@ -25,6 +25,16 @@ void cm_cli_run_begin(void);
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli);
 
 /*
+ * The same in the session that spec->session_id names: it has to exist, and is started where it does
+ * not run. With spec->is_detached the command is not waited for: its exec id is printed.
+ */
+int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli);
+
+/* Finds or makes the session that spec names, starts it and sets it up; runs nothing else. What spec
+ * has of an environment is the session's. */
+int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli);
+
+/*
  * Makes the session that spec names with its checkout, and starts nothing; one that has its checkout
  * already is left alone. Prints where it is; 0, or the exit status of a failure.
  */

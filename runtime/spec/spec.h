@@ -77,7 +77,7 @@ struct cm_limits {
 	struct cm_limit cpus;
 	struct cm_limit pids;
 	struct cm_limit open_files;
-	/* bytes of stdout and stderr together, in `run` */
+	/* bytes of stdout and stderr together; of a detached command what is kept of each */
 	struct cm_limit output;
 	/* wall time of the command; value in milliseconds */
 	struct cm_limit timeout;
@@ -147,6 +147,8 @@ struct cm_spec {
 
 	enum cm_tri tty;
 	bool is_interactive;
+	/* the command is not waited for */
+	bool is_detached;
 	bool is_kept;
 
 	/* output of the command line itself */

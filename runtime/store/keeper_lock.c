@@ -91,3 +91,19 @@ int cm_store_write_end(int dir_fd, const struct cm_end_record *end)
 	/* not durable: after a power cut the session is stopped, with or without a last word */
 	return cm_store_replace(dir_fd, "end", "end.new", &out, sizeof(out), false);
 }
+
+const char *cm_end_reason_name(uint32_t reason)
+{
+	switch (reason) {
+	case CM_ENDED_STOPPED:
+		return "stopped";
+	case CM_ENDED_INIT_DIED:
+		return "init died";
+	case CM_ENDED_START_FAILED:
+		return "start failed";
+	case CM_ENDED_TEMPORARY:
+		return "temporary session ended";
+	default:
+		return NULL;
+	}
+}

@@ -33,6 +33,9 @@ enum cm_end_reason {
 	CM_ENDED_COUNT_,
 };
 
+/* "stopped", "init died", ...; NULL for what is no reason */
+const char *cm_end_reason_name(uint32_t reason);
+
 /*
  * Take <dir>/keeper.lock for as long as *ret_fd (and its copies in forked children: close it in
  * init) is open. CM_E_BUSY when another keeper has it.

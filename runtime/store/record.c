@@ -123,6 +123,7 @@ static const struct field fields[] = {
 	{ "slot", FIELD_UINT32, AT(slot), NULL, 0 },
 	{ "agent_id", FIELD_UINT32, AT(agent_id), NULL, 0 },
 	{ "settings", FIELD_STRING, AT(settings_json), NULL, 0 },
+	{ "env", FIELD_STRING, AT(env_json), NULL, 0 },
 	{ "started", FIELD_STRING, AT(started_json), NULL, 0 },
 	{ "setup_state", FIELD_ENUM, AT(setup_state), setup_of, CM_SETUP_FAILED },
 	{ "setup_digest", FIELD_STRING, AT(setup_digest), NULL, 0 },

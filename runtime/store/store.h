@@ -9,6 +9,7 @@
  *	                                   end.new on the way there
  *	                     /groups       text: which control groups the session has, and where
  *	                     /plan.txt     the plan of the last start, for people
+ *	                     /env          the environment of the last start, for its commands
  *	                     /setup.log    what setup printed (setup_log.h)
  *	                     /exec/<id>/   journals of detached commands (journal.h)
  *	                     /events.*     what happened in the session (events.h)
@@ -45,6 +46,8 @@
  */
 #define CM_STORE_GROUPS "groups"
 #define CM_STORE_PLAN_TEXT "plan.txt"
+/* of the last start: what commands have of it (providers/local/environment.c) */
+#define CM_STORE_ENV "env"
 #define CM_STORE_HOME "home"
 #define CM_STORE_HOME_TMP "tmp"
 #define CM_STATE_VERSION 1
@@ -113,6 +116,8 @@ struct cm_session_record {
 	uint32_t agent_id;
 	/* limits and other settings as canonical JSON text, compared as a whole */
 	char *settings_json;
+	/* the environment that the session gives its commands, as JSON text; NULL: none of its own */
+	char *env_json;
 	/* what the last start made of them below the ceilings of its time; NULL: never started */
 	char *started_json;
 	enum cm_setup_state setup_state;

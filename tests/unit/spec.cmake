@@ -11,5 +11,6 @@ cm_unit_test(spec_ssh DEPS spec)
 cm_unit_test(spec_cli DEPS cli_front)
 target_sources(test_spec_cli PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/commands.c
-	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_checkout.c ${PROJECT_SOURCE_DIR}/runtime/cli/cmd_run.c)
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_checkout.c ${PROJECT_SOURCE_DIR}/runtime/cli/cmd_exec.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_run.c)
 target_compile_definitions(test_spec_cli PRIVATE CM_TEST_VERSION="${PROJECT_VERSION}")

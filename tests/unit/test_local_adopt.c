@@ -141,6 +141,7 @@ static const struct row rows[] = {
 	{ CM_KEY_MIN_LEVEL, "", "--min-level|full", "" },
 	{ CM_KEY_TTY, "", "--tty", "" },
 	{ CM_KEY_INTERACTIVE, "", "--interactive", "" },
+	{ CM_KEY_DETACH, "", "--detach", "" },
 	{ CM_KEY_JSON, "", "--json", "" },
 	{ CM_KEY_RESULT, "", "--result|fd:3", "" },
 	{ CM_KEY_FAILURE_EXIT, "", "--failure-exit|3", "" },

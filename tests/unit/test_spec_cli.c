@@ -31,6 +31,8 @@ STAND_IN(setup)
 STAND_IN(stop)
 STAND_IN(rm)
 STAND_IN(doctor)
+STAND_IN(start)
+STAND_IN(restart)
 
 void cm_cli_run_begin(void)
 {
@@ -51,6 +53,17 @@ int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
 	printf("checkout %s of %s", spec->session_id, spec->repo);
 	fflush(stdout);
 	return 8;
+}
+
+int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	(void)cli;
+	printf("exec %s", spec->session_id);
+	for (size_t i = 0; i < spec->argv.n; i++)
+		printf(" %s", spec->argv.v[i]);
+	printf(" d%d i%d t%d", spec->is_detached, spec->is_interactive, spec->tty);
+	fflush(stdout);
+	return 9;
 }
 
 int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *error)
@@ -142,6 +155,27 @@ static const struct {
 	{ "run|true", 7, "run true memory 18446744073709551615 ro 0 q0 v0 x125", "" },
 	{ "run|-q|--failure-exit|3|-m|4M|--|a|b", 7, "run b memory 4194304 ro 0 q1 v0 x3", "" },
 	{ "run|-c|ls", 7, "run ls memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "exec|s|ls|-l", 9, "exec s ls -l d0 i0 t0", "" },
+	{ "exec|-i|s|-d|--|ls|-l", 9, "exec s ls -l d1 i1 t0", "" },
+	{ "exec|-it|s|-e|A=1|ls", 9, "exec s ls d0 i1 t1", "" },
+	{ "exec|--|s|ls|--|x", 9, "exec s ls -- x d0 i0 t0", "" },
+	{ "exec|s|-c|ls", 9, "exec s /bin/sh -c ls d0 i0 t0", "" },
+	{ "exec|-c|ls|s", 9, "exec s /bin/sh -c ls d0 i0 t0", "" },
+	{ "exec", 125, "",
+	  "casemate: no session given\nhint: name one: 'casemate ls' lists them\n" },
+	{ "exec|s", 125, "",
+	  "casemate: no command given\n"
+	  "hint: write casemate exec ID [OPTION...] -- COMMAND [ARG...], or -c TEXT; "
+	  "'casemate shell ID' for a shell\n" },
+	{ "exec|s|--json|-m|1G|ls", 125, "refused - json 1",
+	  "casemate: --memory is the session's, and not a command's\n"
+	  "hint: a session gets it when it is made: casemate start ID --memory ...; "
+	  "'casemate inspect ID' shows what it has\n" },
+	{ "shell|s|ls", 125, "",
+	  "casemate: a shell takes no command\nhint: casemate exec s -- COMMAND\n" },
+	{ "run|-d|ls", 125, "",
+	  "casemate: --detach needs a session that stays\n"
+	  "hint: casemate run --session ID --detach -- COMMAND\n" },
 	{ "checkout|s|--repo|/x", 8, "checkout s of /x", "" },
 	{ "checkout", 125, "",
 	  "casemate: no session given\nhint: write casemate checkout ID --repo URL\n" },
@@ -184,9 +218,6 @@ static const struct {
 	{ "version|--jsn", 125, "",
 	  "casemate: unknown option '--jsn'\nhint: did you mean '--json'?\n" },
 	{ "rnu", 125, "", "casemate: unknown command 'rnu'\nhint: did you mean 'run'?\n" },
-	{ "exec|x", 125, "",
-	  "casemate: unknown command 'exec'\n"
-	  "hint: 'casemate run --session ID -- COMMAND' runs in a session that exists\n" },
 	{ "npm", 125, "",
 	  "casemate: unknown command 'npm'\nhint: 'casemate help' lists the commands; "
 	  "'casemate run -- npm' runs it in a jail\n" },

@@ -44,6 +44,7 @@ static void full_record(struct cm_session_record *r)
 	r->setup_took_ms = 98;
 	r->setup_begun_ms = 97;
 	r->setup_json = text("{\"commands\":[\"npm ci\"]}");
+	r->env_json = text("{\"env\":[\"A=1\"],\"pass\":[]}");
 	r->level = text("full-single-id");
 	r->enforced_json = text("{\"memory\":\"cgroup v1\"}");
 	r->socket = text("/run/casemate/s/0123");
@@ -93,6 +94,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(b.setup_exit, -3);
 	assert_int_equal(b.setup_begun_ms, 97);
 	assert_string_equal(b.setup_json, "{\"commands\":[\"npm ci\"]}");
+	assert_string_equal(b.env_json, "{\"env\":[\"A=1\"],\"pass\":[]}");
 	assert_true(b.is_temporary && b.is_checkout_done && b.is_workspace_read_only);
 	assert_int_equal(cm_record_copy(&c, &b), CM_OK);
 	second = format(&c);
