@@ -133,6 +133,23 @@ static void set_tmpfs_bounds(struct cm_build *build)
 		h->tmpfs_inodes = MAX_TMPFS_INODES;
 }
 
+/* 0 where there is none */
+static uint64_t time_of(const struct cm_limit *limit)
+{
+	return limit->is_set && limit->value != CM_UNLIMITED ? limit->value : 0;
+}
+
+/* Of a temporary session its client decides. */
+static void set_times(struct cm_build *build)
+{
+	const struct cm_limits *limits = &build->req->spec->limits;
+
+	if (build->req->is_temporary)
+		return;
+	build->b->header.idle_ms = time_of(&limits->idle);
+	build->b->header.lifetime_ms = time_of(&limits->lifetime);
+}
+
 static void set_header(struct cm_build *build)
 {
 	const struct cm_plan_request *req = build->req;
@@ -210,6 +227,7 @@ int cm_plan_build_system(const struct cm_plan_request *req, struct cm_plan_build
 		r = cm_build_level(&build, err);
 	if (r == CM_OK) {
 		set_header(&build);
+		set_times(&build);
 		set_tmpfs_bounds(&build);
 		add_system(&build);
 		*ret = summary;

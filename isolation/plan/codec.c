@@ -281,6 +281,9 @@ static int check_header(const struct cm_plan_header *h, size_t len, struct cm_er
 	if (h->cgroup > CM_CGROUP_V2 || (h->cgroup_controllers >> CM_CG_N) != 0 ||
 	    (h->cgroup_required & ~(h->cgroup_controllers | CM_CG_SWAP)) != 0)
 		return malformed(err, "bad control groups");
+	if (h->idle_ms > CM_PLAN_MAX_MS || h->lifetime_ms > CM_PLAN_MAX_MS ||
+	    ((h->flags & CM_PLANF_TEMPORARY) != 0 && (h->idle_ms | h->lifetime_ms) != 0))
+		return malformed(err, "bad times of a session");
 	if (h->seccomp == 0 || h->seccomp >= CM_SECCOMP_COUNT_)
 		return malformed(err, "unknown system-call profile");
 	return check_identity(h, err);

@@ -28,6 +28,8 @@
 #define CM_PLAN_MAX_STRINGS (1024U * 1024)
 #define CM_PLAN_MAX_ID_RANGES 8
 #define CM_PLAN_BUILD_ID_SIZE 32
+/* so that a time in nanoseconds fits 63 bits */
+#define CM_PLAN_MAX_MS (UINT64_C(0x7fffffffffffffff) / 1000000)
 
 /* The agent's uid and gid inside; init's own where the map has more than one id. */
 #define CM_ID_AGENT 1000U
@@ -218,6 +220,10 @@ struct cm_plan_header {
 	uint32_t state_dir;
 	uint32_t reserved_;
 	uint64_t generation;
+	/* persistent, in milliseconds, at most CM_PLAN_MAX_MS; 0: never. The session stops when it was
+	 * idle for so long, and so long after its start in any case. */
+	uint64_t idle_ms;
+	uint64_t lifetime_ms;
 	/* of all that is in memory: /tmp, /dev/shm, /run and a private home together */
 	uint64_t tmpfs_bytes;
 	uint64_t tmpfs_inodes;

@@ -121,6 +121,10 @@ void cm_plan_print(const struct cm_plan *plan, struct cm_buf *out)
 	print_limit(out, "core", h->limits.core_bytes);
 	print_limit(out, "tmpfs", h->tmpfs_bytes);
 	print_limit(out, "tmpfs-inodes", h->tmpfs_inodes);
+	if (h->idle_ms != 0)
+		cm_buf_printf(out, "idle %" PRIu64 " ms\n", h->idle_ms);
+	if (h->lifetime_ms != 0)
+		cm_buf_printf(out, "lifetime %" PRIu64 " ms\n", h->lifetime_ms);
 	print_line(out, "cpuset ", cm_plan_str(plan, h->cpuset));
 	for (uint32_t i = 0; i < h->n_ops; i++)
 		print_op(plan, &plan->ops[i], out);

@@ -44,6 +44,16 @@ static bool is_same_limit(const struct cm_key_info *info, const struct cm_spec *
 	return b->is_set && a->value == b->value && (a->is_optional || !b->is_optional);
 }
 
+/* No time is what a session has that was made without one. */
+static bool is_same_time(const struct cm_key_info *info, const struct cm_spec *asked,
+			 const struct cm_spec *has)
+{
+	const struct cm_limit *a = cm_key_field_const(info, asked);
+	const struct cm_limit *b = cm_key_field_const(info, has);
+
+	return a->value == (b->is_set ? b->value : CM_UNLIMITED);
+}
+
 static bool is_same_cpuset(const struct cm_key_info *info, const struct cm_spec *asked,
 			   const struct cm_spec *has)
 {
@@ -120,6 +130,8 @@ static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_PR] = is_same_number,
 	[CM_KEY_BRANCH] = is_same_text,
 	[CM_KEY_FROM] = is_same_text,
+	[CM_KEY_IDLE_TIMEOUT] = is_same_time,
+	[CM_KEY_LIFETIME] = is_same_time,
 	[CM_KEY_MEMORY] = is_same_limit,
 	[CM_KEY_SWAP] = is_same_limit,
 	[CM_KEY_CPUS] = is_same_limit,

@@ -23,6 +23,8 @@ static const struct {
 	{ "cpuMilli", offsetof(struct cm_limits, cpus) },
 	{ "pids", offsetof(struct cm_limits, pids) },
 	{ "openFiles", offsetof(struct cm_limits, open_files) },
+	{ "idleMs", offsetof(struct cm_limits, idle) },
+	{ "lifetimeMs", offsetof(struct cm_limits, lifetime) },
 };
 
 static struct cm_limit *limit_at(struct cm_limits *of, size_t i)

@@ -136,6 +136,7 @@ static int apply_limit(struct cm_apply *a, struct cm_error *err)
 	const char *text = a->setting->value;
 	size_t len = strlen(text);
 	char number[MAX_NUMBER];
+	bool is_none;
 	int r = CM_OK;
 
 	/* what is longer is no number, and the parser says so */
@@ -145,7 +146,10 @@ static int apply_limit(struct cm_apply *a, struct cm_error *err)
 		text = number;
 		limit.is_optional = true;
 	}
-	if (strcmp(text, "unlimited") != 0)
+	/* of a time people say rather that there is none */
+	is_none = strcmp(text, "unlimited") == 0 ||
+		  (a->info->kind == CM_KIND_DURATION && strcmp(text, "none") == 0);
+	if (!is_none)
 		r = parse_number(a, text, &limit.value, err);
 	if (r != CM_OK) {
 		cm_error_hint(err,

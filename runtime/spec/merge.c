@@ -118,12 +118,12 @@ static int contradiction(const struct cm_merge *m, enum cm_key key, const char *
 	return r;
 }
 
-/* A depth in a file is for whatever is checked out, and no mistake where nothing is. */
+/* Does a file say it, for whatever session is made with it? */
 static bool is_only_preferred(const struct cm_merge *m, enum cm_key key)
 {
 	const struct cm_strv *of = m->origins ? &m->origins->of[key] : NULL;
 
-	return key == CM_KEY_DEPTH && of && of->n > 0 && !cm_text_has_prefix(of->v[0], "--");
+	return of && of->n > 0 && !cm_text_has_prefix(of->v[0], "--");
 }
 
 static int check_checkout(const struct cm_merge *m, struct cm_error *err)
@@ -135,7 +135,8 @@ static int check_checkout(const struct cm_merge *m, struct cm_error *err)
 	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++) {
 		if (spec->workspace_kind != CM_WORKSPACE_REPO &&
 		    cm_key_count_values(cm_key_info(keys[i]), spec) > 0 &&
-		    !is_only_preferred(m, keys[i]))
+		    /* a depth is for whatever is checked out, and no mistake where nothing is */
+		    !(keys[i] == CM_KEY_DEPTH && is_only_preferred(m, keys[i])))
 			return contradiction(m, keys[i], "needs --repo",
 					     "name the repository with --repo URL", err);
 	}
@@ -148,6 +149,23 @@ static int check_checkout(const struct cm_merge *m, struct cm_error *err)
 				     spec->ref ? "and --ref contradict each other"
 					       : "and --pr contradict each other",
 				     "without --from the branch begins at what they name", err);
+	return CM_OK;
+}
+
+/* A temporary session ends with its command, so these would do nothing. */
+static int check_session_times(const struct cm_merge *m, struct cm_error *err)
+{
+	static const enum cm_key keys[] = { CM_KEY_IDLE_TIMEOUT, CM_KEY_LIFETIME };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(keys) && !m->spec->session_id; i++) {
+		const struct cm_limit *limit = cm_key_field_const(cm_key_info(keys[i]), m->spec);
+
+		if (limit->is_set && limit->value != CM_UNLIMITED && !is_only_preferred(m, keys[i]))
+			return contradiction(m, keys[i], "needs --session",
+					     "a temporary session ends with its command; "
+					     "--timeout DURATION ends that",
+					     err);
+	}
 	return CM_OK;
 }
 
@@ -169,6 +187,8 @@ int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 	int r;
 
 	r = check_checkout(m, err);
+	if (r == CM_OK)
+		r = check_session_times(m, err);
 	if (r != CM_OK)
 		return r;
 	if (spec->setup.n > 0 && spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id)

@@ -81,6 +81,10 @@ struct cm_limits {
 	struct cm_limit output;
 	/* wall time of the command; value in milliseconds */
 	struct cm_limit timeout;
+	/* of a named session, in milliseconds: how long it runs without a command or a caller, and how
+	 * long from its start on in any case */
+	struct cm_limit idle;
+	struct cm_limit lifetime;
 	/* "0-1,3"; NULL: not limited */
 	char *cpuset;
 	bool is_cpuset_optional;

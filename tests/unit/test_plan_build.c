@@ -84,6 +84,9 @@ static void as_root(struct fixture *f)
 
 static void as_user(struct fixture *f)
 {
+	/* nothing of a temporary session's */
+	f->spec.limits.idle = (struct cm_limit){ 1800000, true, false };
+	f->spec.limits.lifetime = (struct cm_limit){ 28800000, true, false };
 	fix_node(&f->tree.tools, "/home/alice/.nvm/versions", S_IFDIR | 0755, ALICE, NULL);
 	fix_node(&f->tree.tools, "/home/alice/.local/bin/uv", S_IFREG | 0755, ALICE,
 		 "/home/alice/.local/share/uv/0.9/uv");
@@ -202,6 +205,8 @@ static void as_session(struct fixture *f)
 	f->spec.limits.cpus = (struct cm_limit){ 1500, true, true };
 	f->spec.limits.pids = (struct cm_limit){ 64, true, false };
 	f->spec.limits.open_files = (struct cm_limit){ 1024, true, false };
+	f->spec.limits.idle = (struct cm_limit){ 1800000, true, false };
+	f->spec.limits.lifetime = (struct cm_limit){ 28800000, true, false };
 	fix_set(&f->spec.limits.cpuset, "0-1");
 }
 

@@ -595,6 +595,30 @@ static void test_steps(void **state)
 	assert_refused("tmpfs without bounds");
 }
 
+static void test_times(void **state)
+{
+	uint64_t *const times[] = { &builder.header.idle_ms, &builder.header.lifetime_ms };
+	CM_AUTO_BUF struct cm_buf out;
+
+	(void)state;
+	cm_buf_init(&out, FLAT_MAX);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(times); i++) {
+		begin();
+		builder.header.flags &= ~CM_PLANF_TEMPORARY;
+		*times[i] = CM_PLAN_MAX_MS;
+		cm_buf_reset(&out);
+		assert_int_equal(cm_plan_builder_finish(&builder, &out, NULL), CM_OK);
+		begin();
+		builder.header.flags &= ~CM_PLANF_TEMPORARY;
+		*times[i] = CM_PLAN_MAX_MS + 1;
+		assert_refused("bad times of a session");
+		begin();
+		builder.header.flags |= CM_PLANF_TEMPORARY;
+		*times[i] = 1;
+		assert_refused("bad times of a session");
+	}
+}
+
 static void test_offsets(void **state)
 {
 	uint32_t *const header[] = {
@@ -849,6 +873,7 @@ int main(void)
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_relative_names),
 		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_content),
 		cmocka_unit_test(test_flat),

@@ -242,13 +242,16 @@ static const struct {
 	  "hint: write casemate config show [--origin] [--json] [OPTION...]\n" },
 	/* a variable that is only passed is named and not told */
 	{ "config|show|-m|1G|-e|TOKEN|-e|A=b|--pass-env|X*", 0,
-	  "env = TOKEN\nenv = A=b\npass-env = X*\ntimeout = unlimited\nmemory = 1G\n"
+	  "env = TOKEN\nenv = A=b\npass-env = X*\ntimeout = unlimited\n"
+	  "idle-timeout = unlimited\nlifetime = unlimited\nmemory = 1G\n"
 	  "pids-limit = 4096?\nopen-files = 65536?\noutput = unlimited\nnetwork = none\n"
 	  "user = user\ngit = pinned\nmin-level = no-cgroup\n",
 	  "" },
 	{ "config|show|--origin|-m|1G|--no-workspace|-t", 0,
 	  "workspace = false                               # --no-workspace\n"
 	  "timeout = unlimited                             # built in\n"
+	  "idle-timeout = unlimited                        # built in\n"
+	  "lifetime = unlimited                            # built in\n"
 	  "memory = 1G                                     # --memory\n"
 	  "pids-limit = 4096?                              # built in\n"
 	  "open-files = 65536?                             # built in\n"
