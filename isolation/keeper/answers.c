@@ -27,7 +27,8 @@ static void on_up(struct cm_keeper *k)
 
 	if (k->state != CM_KS_STARTING)
 		return;
-	if (!k->is_temporary && cm_keeper_listen(k, &err) < 0) {
+	if (!k->is_temporary &&
+	    (cm_keeper_listen(k, &err) < 0 || cm_keeper_age_begin(k, &err) < 0)) {
 		cm_keeper_fail(k, &err);
 		cm_loop_stop(&k->loop);
 		return;
@@ -129,6 +130,7 @@ static void on_end(struct cm_keeper *k)
 	if (e->job)
 		cm_job_end(&e->job, &rec.body.end);
 	cm_keeper_exec_ended(k, slot, &rec);
+	cm_keeper_was_active(k);
 	tell_ended(k, e, &rec.body.end);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
 		k->end_reason = CM_ENDED_TEMPORARY;

@@ -216,6 +216,7 @@ void cm_keeper_exec(struct cm_keeper *k, int client)
 	fill(k, &k->execs[slot], client, &rec, (uint32_t)slot);
 	if (!k->is_temporary)
 		keep_text(&k->execs[slot], &k->msg, len);
+	cm_keeper_was_active(k);
 	r = start(k, slot, &rec, len, &leaf, &err);
 	cm_fd_close(&leaf.join_fd);
 	cm_fd_close(&leaf.kill_fd);

@@ -95,6 +95,11 @@ struct cm_keeper {
 	int lock_fd;
 	uint64_t counter;
 	uint32_t end_reason;
+	/* CLOCK_BOOTTIME: when it began, and when a command ended last or was asked for; the timer for
+	 * the bounds on both, -1: there are none */
+	int64_t began_ms;
+	int64_t active_ms;
+	int age_fd;
 	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
 	struct cm_keeper_exec execs[CM_MAX_EXECS];
 	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
@@ -134,12 +139,17 @@ void cm_keeper_refuse(struct cm_keeper *k, int client, uint64_t id, int code, co
 
 /* requests.c: from clients */
 void cm_keeper_request(struct cm_keeper *k, int client);
-void cm_keeper_stop(struct cm_keeper *k);
+/* Orderly; reason: enum cm_end_reason. */
+void cm_keeper_stop(struct cm_keeper *k, uint32_t reason);
 /* UP, or with another type INFO: what the jail has. */
 void cm_keeper_fill_up(const struct cm_keeper *k, struct cm_rec *rec);
 /* 0, or -errno. An init that is gone is no failure: its last words are in the socket. */
 int cm_keeper_to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob, const int *fds,
 		      unsigned int n_fds);
+
+/* age.c: its idle time and its lifetime */
+int cm_keeper_age_begin(struct cm_keeper *k, struct cm_error *err);
+void cm_keeper_was_active(struct cm_keeper *k);
 
 /* answers.c: from init */
 void cm_keeper_answer(struct cm_keeper *k);

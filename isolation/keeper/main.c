@@ -24,6 +24,7 @@
 #include "isolation/keeper/keeper.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
+#include "runtime/store/keeper_lock.h"
 
 #define STARTER_FD 3
 #define DESCRIPTORS 4096U
@@ -134,7 +135,7 @@ static void on_signal(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
 	if (info.ssi_signo == SIGTERM)
-		cm_keeper_stop(data);
+		cm_keeper_stop(data, CM_ENDED_STOPPED);
 }
 
 static int watch_signals(struct cm_keeper *k, struct cm_error *err)
@@ -223,7 +224,7 @@ int main(int argc, char **argv)
 	k->starter = STARTER_FD;
 
 	k->state = CM_KS_STARTING;
-	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = -1;
+	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = k->age_fd = -1;
 	k->state_dir_fd = k->lock_fd = k->events.dir_fd = -1;
 	for (size_t i = 0; i < CM_KEEPER_MAX_CLIENTS; i++)
 		k->clients[i].sock = -1;

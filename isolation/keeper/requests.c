@@ -116,7 +116,7 @@ static void op_stop(struct cm_keeper *k, int client)
 {
 	k->clients[client].wants_stopped = true;
 	k->clients[client].stop_id = k->msg.rec.id;
-	cm_keeper_stop(k);
+	cm_keeper_stop(k, CM_ENDED_STOPPED);
 }
 
 static void op_forward(struct cm_keeper *k, int client)
@@ -213,13 +213,13 @@ static void on_stop_deadline(struct cm_loop *loop, int timer, void *data)
 }
 
 /* Init ends when nothing is left that could be told to; what lingers is only known there. */
-void cm_keeper_stop(struct cm_keeper *k)
+void cm_keeper_stop(struct cm_keeper *k, uint32_t reason)
 {
 	struct cm_rec rec = { .type = CM_REC_STOP };
 
 	if (k->state == CM_KS_STOPPING)
 		return;
-	k->end_reason = CM_ENDED_STOPPED;
+	k->end_reason = reason;
 	rec.body.kill.grace_ms = STOP_GRACE_MS;
 	if (k->state != CM_KS_UP || cm_keeper_to_init(k, &rec, NULL, NULL, 0) < 0 ||
 	    cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + STOP_DEADLINE_MS, on_stop_deadline,

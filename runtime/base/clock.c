@@ -32,6 +32,11 @@ int64_t cm_clock_mono_us(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+int64_t cm_clock_boot_ms(void)
+{
+	return to_ms(read_clock(CLOCK_BOOTTIME));
+}
+
 int64_t cm_clock_real_ms(void)
 {
 	return to_ms(read_clock(CLOCK_REALTIME));

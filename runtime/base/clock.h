@@ -10,6 +10,8 @@
 
 int64_t cm_clock_mono_ms(void);
 int64_t cm_clock_mono_us(void);
+/* CLOCK_BOOTTIME: goes on while the machine sleeps. */
+int64_t cm_clock_boot_ms(void);
 /* Milliseconds since 1970, UTC. Only for show. */
 int64_t cm_clock_real_ms(void);
 /* "2026-11-29T20:52:26.123Z" */

@@ -161,6 +161,9 @@ int cm_outcome_exit(const struct cm_outcome *o)
 	case CM_END_KILLED:
 		if (o->relay->is_lost)
 			explain_lost(o);
+		else if (o->relay->signal == 0)
+			cm_cli_note(o->cli, "the command was ended by another: 'casemate kill' or "
+					    "'stop', or the session's idle time or lifetime");
 		return 128 + (o->relay->signal != 0 ? o->relay->signal : SIGKILL);
 	case CM_END_NOT_EXECUTED:
 		explain_not_executed(o, end, err);

@@ -103,6 +103,10 @@ const char *cm_end_reason_name(uint32_t reason)
 		return "start failed";
 	case CM_ENDED_TEMPORARY:
 		return "temporary session ended";
+	case CM_ENDED_IDLE:
+		return "idle timeout";
+	case CM_ENDED_LIFETIME:
+		return "lifetime";
 	default:
 		return NULL;
 	}

@@ -30,6 +30,9 @@ enum cm_end_reason {
 	CM_ENDED_INIT_DIED,
 	CM_ENDED_START_FAILED,
 	CM_ENDED_TEMPORARY,
+	/* it was idle, or lived, for as long as it may */
+	CM_ENDED_IDLE,
+	CM_ENDED_LIFETIME,
 	CM_ENDED_COUNT_,
 };
 

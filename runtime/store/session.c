@@ -117,7 +117,7 @@ static int not_found(struct cm_store *store, const char *id, struct cm_error *er
 	}
 	cm_error_hint(err,
 		      "'casemate ls' lists %zu session%s; "
-		      "'casemate run --session %s -- COMMAND' makes one",
+		      "'casemate start %s' makes one",
 		      n, n == 1 ? "" : "s", id);
 	return CM_E_NOT_FOUND;
 }

@@ -310,7 +310,7 @@ static void test_unknown_ids(void **state)
 		assert_int_equal(b->status, CM_EXIT_FAILURE);
 		assert_string_equal(b->err, "casemate: session 'x' not found\n"
 					    "hint: 'casemate ls' lists 3 sessions; "
-					    "'casemate run --session x -- COMMAND' makes one\n");
+					    "'casemate start x' makes one\n");
 		run(b, commands[i], "it ../x");
 		assert_int_equal(b->status, CM_EXIT_FAILURE);
 		run(b, commands[i], "it");

@@ -24,6 +24,8 @@ static const struct rule rules[] = {
 	{ 0, -1, 1, CM_ENDED_STOPPED, CM_STATUS_STOPPED },
 	{ 0, -1, 1, CM_ENDED_INIT_DIED, CM_STATUS_STOPPED },
 	{ 0, -1, 1, CM_ENDED_TEMPORARY, CM_STATUS_STOPPED },
+	{ 0, -1, 1, CM_ENDED_IDLE, CM_STATUS_STOPPED },
+	{ 0, -1, 1, CM_ENDED_LIFETIME, CM_STATUS_STOPPED },
 	/* power cut, or kill -9 of the keeper */
 	{ 0, -1, 1, 0, CM_STATUS_STOPPED },
 };
@@ -69,7 +71,7 @@ static void test_all_combinations(void **state)
 				for (int reason = 0; reason < CM_ENDED_COUNT_; reason++)
 					for (uint64_t of = LONG_AGO; of <= NOW; of++, n++)
 						check(alive != 0, setup, generation, reason, of);
-	assert_int_equal(n, 2 * 3 * 2 * 5 * 2);
+	assert_int_equal(n, 2 * 3 * 2 * CM_ENDED_COUNT_ * 2);
 }
 
 static void test_names(void **state)
