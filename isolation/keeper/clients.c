@@ -178,17 +178,25 @@ void cm_keeper_clients_resume(struct cm_keeper *k)
 	}
 }
 
-static bool same_namespace(pid_t pid, const char *name)
-{
-	char theirs[64];
-	char ours[64];
-	struct stat a;
-	struct stat b;
+/* The keeper's own never change; known from the first client on. */
+struct own_namespace {
+	const char *name;
+	struct stat st;
+	bool is_known;
+};
 
-	(void)snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int)pid, name);
-	(void)snprintf(ours, sizeof(ours), "/proc/self/ns/%s", name);
-	return stat(theirs, &a) == 0 && stat(ours, &b) == 0 && a.st_ino == b.st_ino &&
-	       a.st_dev == b.st_dev;
+static bool same_namespace(pid_t pid, struct own_namespace *own)
+{
+	char path[64];
+	struct stat theirs;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", own->name);
+	if (!own->is_known && stat(path, &own->st) < 0)
+		return false;
+	own->is_known = true;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, own->name);
+	return stat(path, &theirs) == 0 && theirs.st_ino == own->st.st_ino &&
+	       theirs.st_dev == own->st.st_dev;
 }
 
 /*
@@ -197,14 +205,16 @@ static bool same_namespace(pid_t pid, const char *name)
  */
 static bool is_allowed(int sock)
 {
+	static struct own_namespace user = { .name = "user" };
+	static struct own_namespace pid = { .name = "pid" };
 	struct cm_peer peer = CM_PEER_INIT;
 	bool is_ours;
 
 	if (cm_peer_of(sock, &peer) < 0)
 		return false;
 	/* last: it lives, so what the number showed was its own */
-	is_ours = peer.uid == geteuid() && same_namespace(peer.pid, "user") &&
-		  same_namespace(peer.pid, "pid") && cm_peer_lives(&peer);
+	is_ours = peer.uid == geteuid() && same_namespace(peer.pid, &user) &&
+		  same_namespace(peer.pid, &pid) && cm_peer_lives(&peer);
 	cm_peer_close(&peer);
 	return is_ours;
 }

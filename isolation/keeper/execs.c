@@ -64,7 +64,7 @@ static int take_slot(struct cm_keeper *k, struct cm_cgroup_leaf *ret_leaf)
 		if (first < 0)
 			first = i;
 		if (wants_leaf)
-			r = cm_cgroup_leaf_make(&k->cgroup, (unsigned int)i, ret_leaf, NULL);
+			r = cm_cgroup_leaf_take(&k->cgroup, (unsigned int)i, ret_leaf, NULL);
 		if (r == CM_OK)
 			return i;
 		if (r != CM_E_BUSY)
@@ -77,8 +77,8 @@ void cm_keeper_exec_free(struct cm_keeper *k, uint32_t slot)
 {
 	struct cm_keeper_exec *e = &k->execs[slot];
 
-	if (e->has_leaf)
-		(void)cm_cgroup_leaf_remove(&k->cgroup, slot);
+	if (e->is_leaf_spent)
+		cm_cgroup_leaf_drop(&k->cgroup, slot);
 	free(e->text);
 	e->text = NULL;
 	e->is_used = false;
@@ -123,12 +123,8 @@ static void fill(struct cm_keeper *k, struct cm_keeper_exec *e, int client, stru
 	rec->id = e->id;
 	rec->body.exec.slot = slot;
 	rec->body.exec.exec_id = e->id;
-	if ((k->cgroup.enforced & CM_CG_MEMORY) != 0) {
-		struct cm_cgroup_usage usage;
-
-		cm_cgroup_usage(&k->cgroup, &usage);
-		e->oom_before = usage.oom_kills;
-	}
+	if ((k->cgroup.enforced & CM_CG_MEMORY) != 0)
+		e->oom_before = cm_cgroup_oom_kills(&k->cgroup);
 }
 
 static void take_back(struct cm_keeper *k, int slot)
@@ -141,7 +137,7 @@ static void take_back(struct cm_keeper *k, int slot)
 }
 
 /* To init, with the far ends (the client's, or those of a detached command) and the leaf's two. */
-static int pass_on(struct cm_keeper *k, struct cm_keeper_exec *e, struct cm_rec *rec,
+static int pass_on(struct cm_keeper *k, struct cm_rec *rec,
 		   const int far[3], unsigned int n_far, const struct cm_cgroup_leaf *leaf)
 {
 	int fds[8];
@@ -150,7 +146,6 @@ static int pass_on(struct cm_keeper *k, struct cm_keeper_exec *e, struct cm_rec 
 	for (; n < n_far; n++)
 		fds[n] = far[n];
 	if (leaf->join_fd >= 0) {
-		e->has_leaf = true;
 		rec->body.exec.flags |= CM_EXECF_LEAF;
 		fds[n++] = leaf->join_fd;
 		fds[n++] = leaf->kill_fd;
@@ -171,7 +166,7 @@ static int start(struct cm_keeper *k, int slot, struct cm_rec *rec, uint32_t len
 	else
 		for (; n_far < k->msg.n_fds; n_far++)
 			far[n_far] = k->msg.fds[n_far];
-	if (r == CM_OK && pass_on(k, e, rec, far, n_far, leaf) < 0)
+	if (r == CM_OK && pass_on(k, rec, far, n_far, leaf) < 0)
 		r = cm_error_set(err, CM_E_LIMIT, 0,
 				 "cannot pass the request on to the session's init");
 	for (int i = 0; i < 3 && e->job; i++)
@@ -218,8 +213,6 @@ void cm_keeper_exec(struct cm_keeper *k, int client)
 		keep_text(&k->execs[slot], &k->msg, len);
 	cm_keeper_was_active(k);
 	r = start(k, slot, &rec, len, &leaf, &err);
-	cm_fd_close(&leaf.join_fd);
-	cm_fd_close(&leaf.kill_fd);
 	if (r < 0) {
 		take_back(k, slot);
 		cm_keeper_refuse_as(k, client, client_id, &err);
@@ -312,6 +305,8 @@ void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end)
 	struct cm_keeper_exec *e = &k->execs[slot];
 
 	e->is_running = false;
+	e->is_leaf_spent = (end->body.end.flags & (CM_ENDF_KILLED | CM_ENDF_TIMED_OUT)) != 0 ||
+			   (e->flags & CM_EXECF_KILL_TREE) != 0;
 	end->len = 0;
 	end->id = e->client_id;
 	cm_keeper_tell(k, e->client, end, NULL, NULL, 0);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "isolation/keeper/keeper.h"
@@ -134,6 +135,9 @@ static int make_output(struct cm_keeper_job *job, int stream, int *ret_far, stru
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
 	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES);
+	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file; only
+	 * who has the descriptor can */
+	(void)fchmod(fds[1], 0622);
 	*ret_far = fds[1];
 	r = watch(job, stream, fds[0], err);
 	if (r < 0)
@@ -147,6 +151,7 @@ static int make_input(struct cm_keeper_job *job, int *ret_far, struct cm_error *
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	(void)fchmod(fds[0], 0644);
 	*ret_far = fds[0];
 	job->in_fd = fds[1];
 	return CM_OK;

@@ -49,7 +49,8 @@ struct cm_keeper_exec {
 	uint64_t client_id;
 	uint32_t flags;
 	uint64_t oom_before;
-	bool has_leaf;
+	/* its tree was, or may have been, killed by its leaf */
+	bool is_leaf_spent;
 	/* inside the jail; 0: not known yet */
 	int32_t pid;
 	/* CLOCK_REALTIME */

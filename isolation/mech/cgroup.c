@@ -50,6 +50,11 @@ void cm_cgroup_init(struct cm_cgroup *cg)
 
 static void close_fds(struct cm_cgroup *cg)
 {
+	for (unsigned int i = 0; i < cg->n_leaves; i++) {
+		cm_fd_close(&cg->leaves[i].join_fd);
+		cm_fd_close(&cg->leaves[i].kill_fd);
+	}
+	cg->n_leaves = 0;
 	for (size_t i = 0; i < CM_CG_N; i++) {
 		cm_fd_close(&cg->group_fd[i]);
 		cm_fd_close(&cg->base_fd[i]);
@@ -187,8 +192,8 @@ static int leaf_parent(const struct cm_cgroup *cg)
 	return -1;
 }
 
-int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
-			struct cm_error *err)
+static int make_leaf(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
+		     struct cm_error *err)
 {
 	struct cm_cgroup_leaf leaf = { -1, -1 };
 	char name[CM_CGROUP_LEAF_NAME_SIZE];
@@ -196,13 +201,6 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 	CM_AUTO_FD int fd = -1;
 	int r;
 
-	if (slot >= CM_MAX_EXECS)
-		return cm_error_set(err, CM_E_BUG, 0, "exec slot %u has no control group", slot);
-	if (parent < 0) {
-		cm_error_set(err, CM_E_UNSUPPORTED, 0, "there are no control groups for commands");
-		cm_error_hint(err, "mount the v1 freezer hierarchy, or use v2");
-		return CM_E_UNSUPPORTED;
-	}
 	(void)snprintf(name, sizeof(name), "x%u", slot);
 	r = cm_cgroup_group_make(parent, name, &fd);
 	if (r < 0)
@@ -221,20 +219,60 @@ int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 	return CM_OK;
 }
 
-int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot)
+static bool is_empty(struct cm_cgroup *cg, unsigned int slot)
+{
+	char path[CM_CGROUP_LEAF_NAME_SIZE + 16];
+	char text[64];
+	uint64_t populated = 1;
+
+	if (cg->kind == CM_CGROUP_V2) {
+		(void)snprintf(path, sizeof(path), "x%u/cgroup.events", slot);
+		return cm_cgroup_read_key(leaf_parent(cg), path, "populated", &populated) == 0 &&
+		       populated == 0;
+	}
+	(void)snprintf(path, sizeof(path), "x%u/cgroup.procs", slot);
+	return cm_read_file_at(leaf_parent(cg), path, text, sizeof(text)) == 0;
+}
+
+int cm_cgroup_leaf_take(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
+			struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (slot >= CM_MAX_EXECS)
+		return cm_error_set(err, CM_E_BUG, 0, "exec slot %u has no control group", slot);
+	if (leaf_parent(cg) < 0) {
+		cm_error_set(err, CM_E_UNSUPPORTED, 0, "there are no control groups for commands");
+		cm_error_hint(err, "mount the v1 freezer hierarchy, or use v2");
+		return CM_E_UNSUPPORTED;
+	}
+	for (; cg->n_leaves <= slot; cg->n_leaves++)
+		cg->leaves[cg->n_leaves] = (struct cm_cgroup_leaf){ -1, -1 };
+	if (cg->leaves[slot].join_fd < 0)
+		r = make_leaf(cg, slot, &cg->leaves[slot], err);
+	else if (!is_empty(cg, slot))
+		r = cm_error_set(err, CM_E_BUSY, 0, "the last command's processes are there still");
+	*ret = cg->leaves[slot];
+	return r;
+}
+
+void cm_cgroup_leaf_drop(struct cm_cgroup *cg, unsigned int slot)
 {
 	char name[CM_CGROUP_LEAF_NAME_SIZE];
-	int parent = leaf_parent(cg);
 
-	if (parent < 0 || slot >= CM_MAX_EXECS)
-		return 0;
+	if (slot >= CM_MAX_EXECS || slot >= cg->n_leaves || cg->leaves[slot].join_fd < 0)
+		return;
+	cm_fd_close(&cg->leaves[slot].join_fd);
+	cm_fd_close(&cg->leaves[slot].kill_fd);
 	(void)snprintf(name, sizeof(name), "x%u", slot);
-	return cm_cgroup_group_remove(parent, name);
+	/* what is in it still is seen by who makes it again */
+	(void)cm_cgroup_group_remove(leaf_parent(cg), name);
 }
 
 void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 {
 	memset(ret, 0, sizeof(*ret));
+	ret->oom_kills = cm_cgroup_oom_kills(cg);
 	switch (cg->kind) {
 	case CM_CGROUP_V2:
 		cm_cgroup_v2_usage(cg, ret);
@@ -245,6 +283,19 @@ void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 	case CM_CGROUP_NONE:
 		break;
 	}
+}
+
+uint64_t cm_cgroup_oom_kills(struct cm_cgroup *cg)
+{
+	uint64_t n = 0;
+
+	/* a hierarchy that is not there leaves it at 0: not known */
+	if (cg->kind == CM_CGROUP_V2)
+		(void)cm_cgroup_read_key(cg->group_fd[0], "memory.events", "oom_kill", &n);
+	else if (cg->kind == CM_CGROUP_V1 && cg->group_fd[CM_CGI_MEMORY] >= 0)
+		(void)cm_cgroup_read_key(cg->group_fd[CM_CGI_MEMORY], "memory.oom_control",
+					 "oom_kill", &n);
+	return n;
 }
 
 /* SIGKILL everything in the group and its leaves. */

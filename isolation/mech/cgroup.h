@@ -24,6 +24,14 @@
 #include "casemate/error.h"
 #include "isolation/plan/plan.h"
 
+/* What init gets to start one exec in a leaf and to kill it. Close-on-exec. */
+struct cm_cgroup_leaf {
+	/* v2: directory for CLONE_INTO_CGROUP; v1: O_WRONLY tasks of the freezer leaf */
+	int join_fd;
+	/* v2: O_WRONLY cgroup.kill; v1: O_RDWR freezer.state */
+	int kill_fd;
+};
+
 struct cm_cgroup {
 	enum cm_plan_cgroup kind;
 	/*
@@ -41,14 +49,9 @@ struct cm_cgroup {
 	uint32_t enforced;
 	uid_t init_kuid;
 	char name[160];
-};
-
-/* What init gets to start one exec in a leaf and to kill it. Close-on-exec. */
-struct cm_cgroup_leaf {
-	/* v2: directory for CLONE_INTO_CGROUP; v1: O_WRONLY tasks of the freezer leaf */
-	int join_fd;
-	/* v2: O_WRONLY cgroup.kill; v1: O_RDWR freezer.state */
-	int kill_fd;
+	/* of slots below n_leaves; -1: not made yet */
+	struct cm_cgroup_leaf leaves[CM_MAX_EXECS];
+	unsigned int n_leaves;
 };
 
 struct cm_cgroup_usage {
@@ -67,14 +70,22 @@ void cm_cgroup_init(struct cm_cgroup *cg);
 int cm_cgroup_make(struct cm_cgroup *cg, const struct cm_plan *plan, uid_t init_kuid,
 		   struct cm_error *err);
 /*
- * CM_E_UNSUPPORTED where there can be no leaf (no group, v1 without a freezer): then the exec's
- * mark alone keeps its tree.
+ * The leaf of a slot: made when it is asked for first, and kept for the slot's next exec until
+ * cm_cgroup_remove, since making one takes longer than all else that an exec needs. Descriptors are
+ * borrowed. CM_E_UNSUPPORTED where there can be no leaf (no group, v1 without a freezer): then the
+ * exec's mark alone keeps its tree. CM_E_BUSY: something is in it still.
  */
-int cm_cgroup_leaf_make(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
+int cm_cgroup_leaf_take(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
 			struct cm_error *err);
-/* Remove an empty leaf; a no-op when it is not there, -EBUSY when processes are left in it. */
-int cm_cgroup_leaf_remove(struct cm_cgroup *cg, unsigned int slot);
+/*
+ * Make the slot's leaf anew next time. After it was killed: Linux (seen in 6.18) kills what is cloned
+ * into a v2 group whose cgroup.kill was ever written, since it compares the group's count of kills
+ * with that of the parent's group.
+ */
+void cm_cgroup_leaf_drop(struct cm_cgroup *cg, unsigned int slot);
 void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
+/* Of the usage the oom_kills alone, which each exec begins with. */
+uint64_t cm_cgroup_oom_kills(struct cm_cgroup *cg);
 /* Kill what is left, wait (at most two seconds), remove leaves and groups, close the fds. */
 void cm_cgroup_remove(struct cm_cgroup *cg);
 /* Collect: find the group of a session whose keeper is gone (same plan) and remove it. */

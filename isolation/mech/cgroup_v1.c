@@ -281,7 +281,6 @@ void cm_cgroup_v1_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 	if (memory < 0)
 		return;
 	(void)cm_cgroup_read_u64(memory, "memory.max_usage_in_bytes", &ret->memory_peak_bytes);
-	(void)cm_cgroup_read_key(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
 }
 
 /* "4:memory:/a/cm-x" or "6:freezer:/cm-x/x3": is one of its groups ours? */

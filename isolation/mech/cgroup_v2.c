@@ -216,7 +216,6 @@ void cm_cgroup_v2_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret)
 
 	/* a controller that is not there leaves its numbers at 0: not known */
 	(void)cm_cgroup_read_u64(fd, "memory.peak", &ret->memory_peak_bytes);
-	(void)cm_cgroup_read_key(fd, "memory.events", "oom_kill", &ret->oom_kills);
 }
 
 void cm_cgroup_v2_kill(struct cm_cgroup *cg)

@@ -379,9 +379,7 @@ static void test_no_descriptor_is_left(void **state)
 	plan_for(g, own_id());
 	for (int i = 0; i < 3; i++) {
 		make(&cg);
-		assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_OK);
-		cm_fd_close(&leaf.join_fd);
-		cm_fd_close(&leaf.kill_fd);
+		assert_int_equal(cm_cgroup_leaf_take(&cg, 1, &leaf, &err), CM_OK);
 		cm_cgroup_remove(&cg);
 		assert_int_equal(count_fds(), before);
 	}

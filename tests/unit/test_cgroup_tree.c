@@ -49,14 +49,15 @@ static void test_leaf_is_killed_alone(void **state)
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_cgroup_leaf chain_leaf;
 	struct cm_cgroup_leaf other_leaf;
+	struct cm_cgroup_leaf again;
 	struct cm_cgroup cg;
 	pid_t other;
 	int tries = 0;
 
 	plan_for(g, own_id());
 	make(&cg);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 0, &chain_leaf, &err), CM_OK);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 255, &other_leaf, &err), CM_OK);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 0, &chain_leaf, &err), CM_OK);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 255, &other_leaf, &err), CM_OK);
 	assert_int_equal(fcntl(chain_leaf.join_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(fcntl(chain_leaf.kill_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	other = fork_in_leaf(&cg, &other_leaf);
@@ -66,25 +67,34 @@ static void test_leaf_is_killed_alone(void **state)
 	if (fork_in_leaf(&cg, &chain_leaf) == 0)
 		run_chain();
 	cm_cgroup_sleep_ms(20);
-	assert_int_equal(cm_cgroup_leaf_remove(&cg, 0), -EBUSY);
+	/* not for the next one before it is empty */
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 0, &again, &err), CM_E_BUSY);
 	kill_leaf(&cg, &chain_leaf, "x0");
-	while (cm_cgroup_leaf_remove(&cg, 0) == -EBUSY && tries++ < 1000) {
+	while (cm_cgroup_leaf_take(&cg, 0, &again, &err) == CM_E_BUSY && tries++ < 1000) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		cm_cgroup_sleep_ms(1);
 	}
-	assert_int_equal(cm_cgroup_leaf_remove(&cg, 0), 0);
 	assert_int_equal(kill(other, 0), 0);
 	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
-	/* the slot can be used again, and one that is not there is no error */
-	cm_fd_close(&chain_leaf.join_fd);
-	cm_fd_close(&chain_leaf.kill_fd);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 0, &chain_leaf, &err), CM_OK);
-	assert_int_equal(cm_cgroup_leaf_remove(&cg, 77), 0);
-	cm_fd_close(&chain_leaf.join_fd);
-	cm_fd_close(&chain_leaf.kill_fd);
-	cm_fd_close(&other_leaf.join_fd);
-	cm_fd_close(&other_leaf.kill_fd);
+	/* then it is the same one, until it is made anew, and kills as before */
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 0, &again, &err), CM_OK);
+	assert_int_equal(again.join_fd, chain_leaf.join_fd);
+	cm_cgroup_leaf_drop(&cg, 0);
+	assert_int_equal(fcntl(again.join_fd, F_GETFD), -1);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 0, &again, &err), CM_OK);
+	if (fork_in_leaf(&cg, &again) == 0)
+		run_chain();
+	cm_cgroup_sleep_ms(20);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 0, &again, &err), CM_E_BUSY);
+	kill_leaf(&cg, &again, "x0");
+	for (tries = 0; cm_cgroup_leaf_take(&cg, 0, &again, &err) == CM_E_BUSY && tries < 1000;
+	     tries++) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		cm_cgroup_sleep_ms(1);
+	}
+	assert_true(tries < 1000);
 	cm_cgroup_remove(&cg);
 	reap_all();
 	assert_all_gone(g, own_id());
@@ -99,15 +109,14 @@ static void test_leaf_refusals(void **state)
 
 	plan_for(g, own_id());
 	make(&cg);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, CM_MAX_EXECS, &leaf, &err), CM_E_BUG);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, CM_MAX_EXECS, &leaf, &err), CM_E_BUG);
 	assert_int_equal(leaf.join_fd, -7);
 	assert_int_equal(leaf.kill_fd, -7);
 	cm_cgroup_remove(&cg);
 	/* no group at all, or one without a place for leaves */
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_E_UNSUPPORTED);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 1, &leaf, &err), CM_E_UNSUPPORTED);
 	assert_int_equal(leaf.join_fd, -7);
 	assert_int_equal(leaf.kill_fd, -7);
-	assert_int_equal(cm_cgroup_leaf_remove(&cg, 1), 0);
 }
 
 /* Whole trees, in leaves and out of them, some frozen. */
@@ -116,7 +125,7 @@ static void fill(struct cm_cgroup *cg)
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_cgroup_leaf leaf;
 
-	assert_int_equal(cm_cgroup_leaf_make(cg, 3, &leaf, &err), CM_OK);
+	assert_int_equal(cm_cgroup_leaf_take(cg, 3, &leaf, &err), CM_OK);
 	for (int i = 0; i < 4; i++) {
 		if (fork_in(cg) == 0)
 			run_chain();
@@ -129,8 +138,6 @@ static void fill(struct cm_cgroup *cg)
 	/* init died in the middle of a kill */
 	if (cg->kind == CM_CGROUP_V1)
 		assert_int_equal(cm_write_all(leaf.kill_fd, "FROZEN", 6), 0);
-	cm_fd_close(&leaf.join_fd);
-	cm_fd_close(&leaf.kill_fd);
 }
 
 static void test_remove_kills_everything(void **state)
@@ -240,7 +247,7 @@ static void test_v2_only_procs_is_delegated(void **state)
 		skip();
 	plan_for(g, own_id());
 	make(&cg);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_OK);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 1, &leaf, &err), CM_OK);
 	assert_int_equal(owner_of(cg.group_fd[0], "cgroup.procs"), INIT_KUID);
 	assert_int_equal(owner_of(leaf.join_fd, "cgroup.procs"), INIT_KUID);
 	assert_int_equal(owner_of(cg.group_fd[0], "."), 0);
@@ -249,8 +256,6 @@ static void test_v2_only_procs_is_delegated(void **state)
 	assert_int_equal(owner_of(leaf.join_fd, "cgroup.kill"), 0);
 	assert_int_equal(owner_of(leaf.join_fd, "cgroup.freeze"), 0);
 	assert_string_equal(value_of(&cg, 0, "cgroup.subtree_control"), "");
-	cm_fd_close(&leaf.join_fd);
-	cm_fd_close(&leaf.kill_fd);
 	cm_cgroup_remove(&cg);
 	assert_all_gone(g, own_id());
 }
@@ -300,13 +305,11 @@ static void test_v2_init_clones_into_leaves(void **state)
 		skip();
 	plan_for(g, own_id())->limits.pids = 50;
 	make(&cg);
-	assert_int_equal(cm_cgroup_leaf_make(&cg, 1, &leaf, &err), CM_OK);
+	assert_int_equal(cm_cgroup_leaf_take(&cg, 1, &leaf, &err), CM_OK);
 	pid = fork_in(&cg);
 	if (pid == 0)
 		_exit(be_init(&cg, &leaf));
 	assert_int_equal(wait_for(pid), 0);
-	cm_fd_close(&leaf.join_fd);
-	cm_fd_close(&leaf.kill_fd);
 	cm_cgroup_remove(&cg);
 	assert_all_gone(g, own_id());
 }
