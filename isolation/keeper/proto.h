@@ -116,6 +116,8 @@ enum cm_rec_type {
 #define CM_EXECF_DETACH (1U << 8)
 /* with DETACH: its stdin is a pipe that the keeper holds (ATTACH, CLOSE_INPUT) */
 #define CM_EXECF_INPUT (1U << 9)
+/* as the agent's id, where the session's commands are root inside */
+#define CM_EXECF_AS_USER (1U << 10)
 /* what a client may set */
 #define CM_EXECF_CLIENT_ 0xffffU
 /* keeper -> init only: the exec has a leaf group, two descriptors follow the others: the one to

@@ -153,7 +153,7 @@ static void fill_image(struct cm_serve_exec *e, int report_fd)
 {
 	const struct cm_plan_header *h = e->serve->plan->header;
 	struct cm_exec_image *image = &e->image;
-	bool is_root = (h->flags & CM_PLANF_ROOT_USER) != 0;
+	bool is_root = (h->flags & CM_PLANF_ROOT_USER) != 0 && (e->flags & CM_EXECF_AS_USER) == 0;
 
 	image->leaf_join_fd = e->join_fd;
 	image->is_leaf_v2 = e->is_leaf_v2;
@@ -161,7 +161,7 @@ static void fill_image(struct cm_serve_exec *e, int report_fd)
 	image->has_ids = h->idmap != CM_IDMAP_SINGLE;
 	image->uid = is_root ? 0 : CM_ID_AGENT;
 	image->gid = is_root ? 0 : CM_ID_AGENT;
-	image->caps = cm_caps_of_exec(e->serve->plan);
+	image->caps = is_root ? cm_caps_of_exec(e->serve->plan) : 0;
 	image->seccomp = cm_seccomp_profile_get((enum cm_plan_seccomp)h->seccomp);
 	image->report_fd = report_fd;
 	image->stack = e->stack;

@@ -33,6 +33,15 @@ static int refuse(struct cm_cli *cli, int argc, char **argv, const struct cm_err
 	return status;
 }
 
+/* The session's user is root or not; a command of it may be less. */
+static void take_user(struct cm_spec *spec)
+{
+	if (!cm_key_is_asked(CM_KEY_USER, spec) || spec->user != CM_USER_USER)
+		return;
+	spec->asked &= ~(UINT64_C(1) << CM_KEY_USER);
+	spec->is_as_user = true;
+}
+
 static int check_command(const struct cm_spec *spec, struct cm_error *err)
 {
 	if (spec->argv.n > 0)
@@ -74,6 +83,7 @@ static int execute(struct cm_cli *cli, int argc, char **argv, bool is_shell)
 	if (r < 0)
 		return refuse(cli, argc, argv, &err);
 	r = cm_request_check_keys(&spec, cm_exec_keys, &err);
+	take_user(&spec);
 	if (r == CM_OK)
 		r = is_shell ? make_shell(&spec, &err) : check_command(&spec, &err);
 	status = r < 0 ? cm_cli_run_refused(&spec, cli, &err) : cm_cli_exec(&spec, cli);

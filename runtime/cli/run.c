@@ -2,93 +2,20 @@
 /* casemate run: a session, its checkout and setup, one command relayed, and how it ended. */
 #include "runtime/cli/run.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "providers/local/jail.h"
-#include "providers/local/local.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/num.h"
-#include "runtime/base/text.h"
 #include "runtime/cli/outcome.h"
-#include "runtime/cli/progress.h"
-#include "runtime/cli/relay.h"
-#include "runtime/cli/result.h"
-#include "runtime/cli/setup.h"
+#include "runtime/cli/run_internal.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/store/journal.h"
 
 #define GRACE_MS 2000
-
-enum run_kind {
-	RUN_COMMAND = 0,
-	/* a session's: it has to exist, and what is named is the command's alone */
-	RUN_EXEC,
-	/* a session, and no command: what is named is the session's */
-	RUN_START,
-};
-
-struct run {
-	enum run_kind kind;
-	struct cm_cli *cli;
-	const struct cm_spec *spec;
-	struct cm_local local;
-	struct cm_relay relay;
-	struct cm_result result;
-	struct cm_setup setup;
-	int64_t start_us;
-	struct cm_progress progress;
-	/* --result was given and can be written to */
-	bool has_target;
-	struct cm_result_target target;
-	/* cm_relay_watch_end's; 0: none yet */
-	int end_fd;
-};
-
-static void on_note(void *data, const char *text)
-{
-	struct run *run = data;
-
-	cm_progress_clear(&run->progress);
-	cm_cli_note(run->cli, "%s", text);
-}
-
-static void on_progress(void *data, const char *stage, uint64_t received, uint64_t total,
-			uint64_t bytes)
-{
-	struct run *run = data;
-
-	cm_progress_tell(&run->progress, stage, received, total, bytes);
-}
-
-static void keep_phase(struct run *run, const char *name, uint64_t duration_us)
-{
-	struct cm_result_phase *phase = &run->result.phases[run->result.n_phases];
-
-	if (run->result.n_phases >= CM_RESULT_PHASES_MAX)
-		return;
-	(void)snprintf(phase->name, sizeof(phase->name), "%s", name);
-	phase->duration_us = duration_us;
-	run->result.n_phases++;
-}
-
-static void on_phase(void *data, const char *name, uint64_t duration_us)
-{
-	struct run *run = data;
-	char duration[32];
-
-	keep_phase(run, name, duration_us);
-	cm_progress_clear(&run->progress);
-	if (run->cli->is_quiet)
-		return;
-	cm_format_duration(duration_us / 1000, duration, sizeof(duration));
-	(void)fprintf(stderr, "casemate: %s %s\n", name, duration);
-}
 
 static int exit_of(struct run *run)
 {
@@ -202,10 +129,7 @@ static void tell_jail(struct run *run)
 	char name[80];
 
 	(void)snprintf(name, sizeof(name), "jail %s", run->local.summary.level);
-	if (run->spec->is_verbose)
-		on_phase(run, name, duration_us);
-	else
-		keep_phase(run, name, duration_us);
+	cm_run_phase(run, name, duration_us, !run->spec->is_verbose);
 }
 
 /* The first answer of a jail that is being made says whether it stands. */
@@ -235,7 +159,7 @@ static int run_setup(struct run *run, struct cm_error *err)
 	run->setup = (struct cm_setup){ .cli = run->cli,
 					.local = &run->local,
 					.relay = &run->relay,
-					.phase = on_phase,
+					.phase = cm_run_on_phase,
 					.data = run };
 	run->result.setup = &run->setup.report;
 	return cm_cli_setup_run(&run->setup, err);
@@ -267,7 +191,7 @@ static int run_command(struct run *run, struct cm_error *err)
 	const struct cm_limits *limits = &run->local.spec.limits;
 	bool is_last = run->local.is_temporary;
 	bool is_early = !cm_local_needs_setup(&run->local) && run->local.is_temporary;
-	uint32_t flags = (is_last ? CM_EXECF_LAST : 0) |
+	uint32_t flags = (is_last ? CM_EXECF_LAST : 0) | (spec->is_as_user ? CM_EXECF_AS_USER : 0) |
 			 (spec->is_json || spec->result ? CM_EXECF_USAGE : 0);
 	int r = CM_OK;
 
@@ -316,15 +240,6 @@ static int prepare_caller(struct run *run, struct cm_error *err)
 	return r < 0 ? r : cm_relay_watch_end(&run->end_fd, err);
 }
 
-static struct cm_local_events events_of(struct run *run)
-{
-	return (struct cm_local_events){ .note = on_note,
-					 .phase = on_phase,
-					 .progress = on_progress,
-					 .data = run,
-					 .cancel_fd = run->end_fd };
-}
-
 static void name_session(struct run *run)
 {
 	(void)snprintf(run->result.session, sizeof(run->result.session), "%s",
@@ -334,7 +249,7 @@ static void name_session(struct run *run)
 /* Up to the files that a command will find. */
 static int prepare_files(struct run *run, struct cm_error *err)
 {
-	const struct cm_local_events events = events_of(run);
+	const struct cm_local_events events = cm_run_events(run);
 	int r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
 
 	if (r == CM_OK)
@@ -353,7 +268,7 @@ static int prepare_files(struct run *run, struct cm_error *err)
 /* exec: most sessions run, and then nothing has to be looked at. */
 static int join(struct run *run, struct cm_error *err)
 {
-	const struct cm_local_events events = events_of(run);
+	const struct cm_local_events events = cm_run_events(run);
 	int r = cm_local_join(&run->local, run->spec, &run->cli->config, &events, err);
 
 	if (r == CM_OK && run->local.is_running)
@@ -491,6 +406,8 @@ static int finish(struct run *run, int r, const struct cm_error *err)
 			cm_reason_find(run->result.phase, err->code, run->local.checkout_reason,
 				       run->local.checkout_code);
 		run->result.exit_code = exit_of_failure(run, err);
+		if (run->local.has_session)
+			cm_run_note_failure(run);
 	}
 	if (run->local.is_kept && run->local.has_session && !run->local.is_new)
 		cm_cli_note(run->cli, "kept as session '%s'", run->local.session.record.id);

@@ -151,6 +151,8 @@ struct cm_spec {
 
 	enum cm_tri tty;
 	bool is_interactive;
+	/* exec -u user: not root, whatever the session's commands are */
+	bool is_as_user;
 	/* the command is not waited for */
 	bool is_detached;
 	bool is_kept;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared between run.c (what a run does) and run_tell.c (what is said and kept of it meanwhile). */
+#ifndef CM_RUNTIME_CLI_RUN_INTERNAL_H
+#define CM_RUNTIME_CLI_RUN_INTERNAL_H
+
+#include "providers/local/local.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/progress.h"
+#include "runtime/cli/relay.h"
+#include "runtime/cli/result.h"
+#include "runtime/cli/setup.h"
+
+enum run_kind {
+	RUN_COMMAND = 0,
+	/* a session's: it has to exist, and what is named is the command's alone */
+	RUN_EXEC,
+	/* a session, and no command: what is named is the session's */
+	RUN_START,
+};
+
+struct run {
+	enum run_kind kind;
+	struct cm_cli *cli;
+	const struct cm_spec *spec;
+	struct cm_local local;
+	struct cm_relay relay;
+	struct cm_result result;
+	struct cm_setup setup;
+	int64_t start_us;
+	struct cm_progress progress;
+	/* --result was given and can be written to */
+	bool has_target;
+	struct cm_result_target target;
+	/* cm_relay_watch_end's; 0: none yet */
+	int end_fd;
+};
+
+/* For the provider: notes, phases and progress go to people and into the result. */
+struct cm_local_events cm_run_events(struct run *run);
+/* A phase of the start has ended. Quiet: it is in the result alone. */
+void cm_run_phase(struct run *run, const char *name, uint64_t duration_us, bool is_quiet);
+/* cm_run_phase as struct cm_local_events has it. */
+void cm_run_on_phase(void *data, const char *name, uint64_t duration_us);
+/* run->result has an error: the session's events have it, too. */
+void cm_run_note_failure(const struct run *run);
+
+#endif
