@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* casemate start, restart: a session made where there is none, started and set up; nothing runs. */
+/* casemate create, start, restart: a session made where there is none; no command runs. */
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
@@ -8,12 +8,18 @@
 #include "runtime/cli/run.h"
 #include "runtime/cli/sessions.h"
 
-static int check(const struct cm_spec *spec, struct cm_error *err)
+enum what {
+	CREATE,
+	START,
+	RESTART,
+};
+
+static int check(const struct cm_spec *spec, const char *name, struct cm_error *err)
 {
 	if (spec->argv.n == 0 && !spec->is_detached)
 		return CM_OK;
-	(void)cm_error_set(err, CM_E_INVALID, 0, "'start' runs no command");
-	cm_error_hint(err, "start the session, then casemate exec %s -- COMMAND", spec->session_id);
+	(void)cm_error_set(err, CM_E_INVALID, 0, "'%s' runs no command", name);
+	cm_error_hint(err, "casemate exec %s -- COMMAND does, afterwards", spec->session_id);
 	return CM_E_INVALID;
 }
 
@@ -36,8 +42,22 @@ static int stop(struct cm_cli *cli, const struct cm_spec *spec, struct cm_error 
 	return r;
 }
 
-static int start(struct cm_cli *cli, int argc, char **argv, bool is_again)
+static int carry_out(struct cm_cli *cli, const struct cm_spec *spec, const char *name,
+		     enum what what)
 {
+	struct cm_error err = CM_ERROR_INIT;
+	int r = check(spec, name, &err);
+
+	if (r == CM_OK && what == RESTART)
+		r = stop(cli, spec, &err);
+	if (r < 0)
+		return cm_cli_run_refused(spec, cli, &err);
+	return what == CREATE ? cm_cli_create(spec, cli) : cm_cli_start(spec, cli);
+}
+
+static int start(struct cm_cli *cli, int argc, char **argv, enum what what)
+{
+	const char *name = argv[-1];
 	struct cm_error err = CM_ERROR_INIT;
 	char **line = NULL;
 	int n = 0;
@@ -51,20 +71,22 @@ static int start(struct cm_cli *cli, int argc, char **argv, bool is_again)
 	if (r < 0)
 		return cm_cli_fail(cli, &err);
 	cm_cli_hide_passwords(argc, argv);
-	r = check(&spec, &err);
-	if (r == CM_OK && is_again)
-		r = stop(cli, &spec, &err);
-	status = r < 0 ? cm_cli_run_refused(&spec, cli, &err) : cm_cli_start(&spec, cli);
+	status = carry_out(cli, &spec, name, what);
 	cm_spec_clear(&spec);
 	return status;
 }
 
+int cm_cmd_create(struct cm_cli *cli, int argc, char **argv)
+{
+	return start(cli, argc - 1, argv + 1, CREATE);
+}
+
 int cm_cmd_start(struct cm_cli *cli, int argc, char **argv)
 {
-	return start(cli, argc - 1, argv + 1, false);
+	return start(cli, argc - 1, argv + 1, START);
 }
 
 int cm_cmd_restart(struct cm_cli *cli, int argc, char **argv)
 {
-	return start(cli, argc - 1, argv + 1, true);
+	return start(cli, argc - 1, argv + 1, RESTART);
 }

@@ -35,6 +35,17 @@ const struct cm_command cm_commands[] = {
 		.has_keys = true,
 	},
 	{
+		.name = "create",
+		.aliases = "",
+		.run = cm_cmd_create,
+		.usage = "ID [OPTION...]",
+		.summary = "make a session, and start nothing yet",
+		.details =
+			"Its repository is checked out, its jail made and its setup run with its first\n"
+			"command, once, however many come at the same time: 'casemate exec ID'.\n",
+		.has_keys = true,
+	},
+	{
 		.name = "start",
 		.aliases = "",
 		.run = cm_cmd_start,
@@ -214,7 +225,6 @@ static const struct {
 	const char *name;
 	const char *hint;
 } foreign_commands[] = {
-	{ "create", "'casemate start ID' makes a session and starts it" },
 	{ "pull", "there are no images; --rootfs DIR takes another root file system" },
 	{ "build", "there are no images; --rootfs DIR takes another root file system" },
 	{ "images", "there are no images; --rootfs DIR takes another root file system" },

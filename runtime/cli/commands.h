@@ -40,6 +40,7 @@ void cm_help_overview(struct cm_buf *out);
 void cm_help_command(const struct cm_command *command, struct cm_buf *out);
 
 int cm_cmd_run(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_create(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_start(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_restart(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_exec(struct cm_cli *cli, int argc, char **argv);

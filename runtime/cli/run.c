@@ -246,17 +246,25 @@ static void name_session(struct run *run)
 		       run->local.session.record.id);
 }
 
-/* Up to the files that a command will find. */
-static int prepare_files(struct run *run, struct cm_error *err)
+static int prepare_session(struct run *run, struct cm_error *err)
 {
 	const struct cm_local_events events = cm_run_events(run);
 	int r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
 
 	if (r == CM_OK)
 		r = cm_local_session(&run->local, err);
+	if (r == CM_OK)
+		name_session(run);
+	return r;
+}
+
+/* Up to the files that a command will find. */
+static int prepare_files(struct run *run, struct cm_error *err)
+{
+	int r = prepare_session(run, err);
+
 	if (r < 0)
 		return r;
-	name_session(run);
 	run->result.phase = "checkout";
 	cm_progress_init(&run->progress, run->cli->is_quiet,
 			 cm_strv_env_get(&run->cli->config.env, "TERM"));
@@ -463,6 +471,20 @@ int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli)
 
 	run->local.keeps_env = run->local.runs_due_setup = true;
 	return carry_out(run);
+}
+
+int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	struct run *run = begin(RUN_START, spec, cli);
+	struct cm_error err = CM_ERROR_INIT;
+	int r = prepare_caller(run, &err);
+
+	run->local.keeps_env = true;
+	if (r == CM_OK)
+		r = prepare_session(run, &err);
+	if (r == CM_OK)
+		cm_local_keep(&run->local);
+	return finish(run, r, &err);
 }
 
 int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)

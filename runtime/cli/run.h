@@ -30,6 +30,9 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli);
  */
 int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli);
 
+/* Makes the session that spec names; its checkout, jail and setup come with its first command. */
+int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli);
+
 /* Finds or makes the session that spec names, starts it and sets it up; runs nothing else. What spec
  * has of an environment is the session's. */
 int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli);

@@ -31,6 +31,7 @@ STAND_IN(setup)
 STAND_IN(stop)
 STAND_IN(rm)
 STAND_IN(doctor)
+STAND_IN(create)
 STAND_IN(start)
 STAND_IN(restart)
 
