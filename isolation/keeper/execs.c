@@ -137,8 +137,8 @@ static void take_back(struct cm_keeper *k, int slot)
 }
 
 /* To init, with the far ends (the client's, or those of a detached command) and the leaf's two. */
-static int pass_on(struct cm_keeper *k, struct cm_rec *rec,
-		   const int far[3], unsigned int n_far, const struct cm_cgroup_leaf *leaf)
+static int pass_on(struct cm_keeper *k, struct cm_rec *rec, const int far[3], unsigned int n_far,
+		   const struct cm_cgroup_leaf *leaf)
 {
 	int fds[8];
 	unsigned int n = 0;
@@ -199,6 +199,13 @@ void cm_keeper_exec(struct cm_keeper *k, int client)
 
 	if (!is_well_formed(k, len)) {
 		cm_keeper_refuse(k, client, rec.id, CM_E_PROTOCOL, "malformed request");
+		return;
+	}
+	/* who asks for it knew of another start's environment */
+	if (rec.body.exec.generation != 0 &&
+	    rec.body.exec.generation != k->plan.header->generation) {
+		cm_keeper_refuse(k, client, rec.id, CM_E_BUSY,
+				 "the session was started anew meanwhile: try again");
 		return;
 	}
 	slot = take_slot(k, &leaf);

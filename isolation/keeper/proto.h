@@ -197,6 +197,8 @@ struct cm_rec_exec {
 	uint64_t exec_id;
 	/* DETACH: what is kept of each stream at the most; 0: CM_JOURNAL_BYTES */
 	uint64_t journal_bytes;
+	/* the session's start that it is meant for; 0: any */
+	uint64_t generation;
 };
 
 #define CM_ATTACHF_INPUT (1U << 0)

@@ -190,8 +190,8 @@ static void send_within(int fd, int64_t deadline_ms)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
-int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
-		    int64_t deadline_ms, struct cm_error *err)
+int cm_jail_dial(struct cm_jail *jail, const char *socket_path, const char *session_id,
+		 int64_t deadline_ms, struct cm_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct cm_rec rec = { .type = CM_REC_HELLO, .len = (uint32_t)strlen(session_id) };
@@ -224,13 +224,28 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 	send_within(fd, INT64_MAX);
 	jail->sock = cm_fd_take(&fd);
 	jail->is_temporary = jail->has_ended = false;
-	r = cm_jail_wait_up(jail, deadline_ms, err);
+	return CM_OK;
+}
+
+int cm_jail_greeted(struct cm_jail *jail, const char *session_id, int64_t deadline_ms,
+		    struct cm_error *err)
+{
+	int r = cm_jail_wait_up(jail, deadline_ms, err);
+
 	if (r < 0 && jail->has_ended) {
 		cm_fd_close(&jail->sock);
 		return cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' does not answer",
 				    session_id);
 	}
 	return r;
+}
+
+int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
+		    int64_t deadline_ms, struct cm_error *err)
+{
+	int r = cm_jail_dial(jail, socket_path, session_id, deadline_ms, err);
+
+	return r < 0 ? r : cm_jail_greeted(jail, session_id, deadline_ms, err);
 }
 
 static size_t count(char *const *v)
@@ -242,8 +257,19 @@ static size_t count(char *const *v)
 	return n;
 }
 
+static size_t bytes_of(char *const *v)
+{
+	size_t n = 0;
+
+	for (; *v; v++)
+		n += strlen(*v) + 1;
+	return n;
+}
+
 static int make_blob(const struct cm_jail_command *command, struct cm_buf *blob)
 {
+	cm_buf_reserve(blob, strlen(command->cwd) + 1 + bytes_of(command->argv) +
+				     bytes_of(command->env));
 	cm_buf_append(blob, command->cwd, strlen(command->cwd) + 1);
 	for (size_t i = 0; command->argv[i]; i++)
 		cm_buf_append(blob, command->argv[i], strlen(command->argv[i]) + 1);
@@ -280,6 +306,7 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	exec->rows = command->rows;
 	exec->cols = command->cols;
 	exec->journal_bytes = command->journal_bytes;
+	exec->generation = command->generation;
 	for (int i = 0; i < 3; i++) {
 		if (command->stdio[i] < 0)
 			continue;

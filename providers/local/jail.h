@@ -68,8 +68,17 @@ int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, str
  * before the jail is up.
  */
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err);
-/* Connect to a running keeper and say hello. CM_E_NOT_FOUND when nobody listens, and when who did
- * ended before it answered: nothing was asked of it yet. */
+/*
+ * Connect to a running keeper and say hello, without waiting for the answer: requests may follow at
+ * once, and none of them is looked at before the hello. CM_E_NOT_FOUND when nobody listens.
+ */
+int cm_jail_dial(struct cm_jail *jail, const char *socket_path, const char *session_id,
+		 int64_t deadline_ms, struct cm_error *err);
+/* And the answer. CM_E_NOT_FOUND when who listened ended before it said anything: then nothing was
+ * done of what was asked. */
+int cm_jail_greeted(struct cm_jail *jail, const char *session_id, int64_t deadline_ms,
+		    struct cm_error *err);
+/* Both. */
 int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *session_id,
 		    int64_t deadline_ms, struct cm_error *err);
 /* CM_OK when the jail stands; else the keeper's own error. */
@@ -86,6 +95,8 @@ struct cm_jail_command {
 	int stdio[3];
 	uint64_t timeout_ms;
 	uint64_t grace_ms;
+	/* the start that it is meant for; 0: any */
+	uint64_t generation;
 	uint16_t rows;
 	uint16_t cols;
 	/* CM_EXECF_DETACH: what is kept of each stream; 0: the usual */

@@ -3,10 +3,13 @@
  * The short way to a session that runs: nothing is looked at on the host, no lock is taken. What
  * commands need of the start is in a file that it wrote beside the record.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 
 #define CONNECT_WAIT_MS 10000
@@ -29,10 +32,81 @@ static int choose_cwd(struct cm_local *l, struct cm_error *err)
 				: cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 }
 
-static int connect_to(struct cm_local *l, struct cm_error *err)
+static bool asks_of_session(const struct cm_spec *spec)
 {
-	return cm_jail_connect(&l->jail, l->session.socket_path, l->session.record.id,
-			       cm_clock_mono_ms() + CONNECT_WAIT_MS, err);
+	if (spec->min_level == CM_LEVEL_FULL)
+		return true;
+	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
+		if ((spec->asked & UINT64_C(1) << key) != 0 && cm_local_keeps((enum cm_key)key))
+			return true;
+	}
+	return false;
+}
+
+static bool has_repository_ceiling(const struct cm_session_record *record)
+{
+	const char *tree = record->checkout ? record->checkout : record->workspace;
+	CM_AUTO_FREE char *path = tree ? cm_path_join(tree, CM_CONFIG_REPOSITORY_FILE) : NULL;
+
+	if (!tree)
+		return false;
+	return !path || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Is there anything that the session could contradict, or have to be told of? Mostly there is not,
+ * and its settings need not even be read. */
+static bool is_settled(const struct cm_local *l)
+{
+	const struct cm_session_record *record = &l->session.record;
+
+	return record->setup_state != CM_SETUP_FAILED && l->config->system.ceiling.n == 0 &&
+	       !asks_of_session(&l->spec) && !has_repository_ceiling(record);
+}
+
+static int check_settings(struct cm_local *l, struct cm_error *err)
+{
+	int r = cm_local_adopt(l, err);
+
+	return r < 0 ? r : cm_local_check_bounds(l, err);
+}
+
+static int64_t deadline(void)
+{
+	return cm_clock_mono_ms() + CONNECT_WAIT_MS;
+}
+
+/* It is ending: then it is started again, when it is gone. */
+static int unless_gone(struct cm_local *l, int r, const struct cm_error *why, struct cm_error *err)
+{
+	l->is_running = r == CM_OK;
+	if (r == CM_OK || r == CM_E_NOT_FOUND)
+		return CM_OK;
+	if (err)
+		*err = *why;
+	return r;
+}
+
+static int dial(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	int r = cm_jail_dial(&l->jail, l->session.socket_path, l->session.record.id, deadline(),
+			     &why);
+
+	l->is_dialled = r == CM_OK;
+	return unless_gone(l, r, &why, err);
+}
+
+int cm_local_greeted(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	int r;
+
+	if (!l->is_dialled)
+		return CM_OK;
+	l->is_dialled = false;
+	r = cm_jail_greeted(&l->jail, l->session.record.id, deadline(), &why);
+	return unless_gone(l, r, &why, err);
 }
 
 static bool is_ready(const struct cm_local *l)
@@ -45,16 +119,13 @@ static bool is_ready(const struct cm_local *l)
 
 static int join(struct cm_local *l, struct cm_error *err)
 {
-	struct cm_error why = CM_ERROR_INIT;
 	int r;
 
 	l->has_session = true;
 	if (!is_ready(l))
 		return CM_OK;
 	l->is_running = true;
-	r = cm_local_adopt(l, err);
-	if (r == CM_OK)
-		r = cm_local_check_bounds(l, err);
+	r = is_settled(l) ? CM_OK : check_settings(l, err);
 	if (r == CM_OK)
 		r = cm_local_env_read(l, err);
 	if (r <= 0) {
@@ -62,16 +133,7 @@ static int join(struct cm_local *l, struct cm_error *err)
 		return r;
 	}
 	r = choose_cwd(l, err);
-	if (r == CM_OK)
-		r = connect_to(l, &why);
-	/* it is ending: then it is started again, when it is gone */
-	if (r == CM_E_NOT_FOUND) {
-		l->is_running = false;
-		return CM_OK;
-	}
-	if (r < 0 && why.code != 0 && err)
-		*err = why;
-	return r;
+	return r < 0 ? r : dial(l, err);
 }
 
 int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,

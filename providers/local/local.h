@@ -68,6 +68,8 @@ struct cm_local {
 	bool has_earlier_files;
 	/* runs already: somebody else's start, or an earlier one of ours */
 	bool is_running;
+	/* cm_local_join: the jail's answer to hello is yet to come (cm_local_greeted) */
+	bool is_dialled;
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 
@@ -100,11 +102,16 @@ int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct c
 int cm_local_session(struct cm_local *l, struct cm_error *err);
 /*
  * In place of open, session, checkout and start: a session that exists (CM_E_NOT_FOUND) and runs.
- * is_running says whether it does, and is set up; then l->jail is connected. Else whoever wants it
+ * is_running says whether it does, and is set up; then l->jail is dialled. Else whoever wants it
  * to closes l and takes the long way. spec->session_id is set.
  */
 int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err);
+/*
+ * After that, and after a command may have been asked for: does the jail answer? is_running is false
+ * when it ended instead, and then nothing was done of what was asked.
+ */
+int cm_local_greeted(struct cm_local *l, struct cm_error *err);
 int cm_local_checkout(struct cm_local *l, struct cm_error *err);
 /*
  * Returns as soon as the jail is being made: commands may be asked for at once, and the first
@@ -124,6 +131,8 @@ void cm_local_keep(struct cm_local *l);
 void cm_local_unlock(struct cm_local *l);
 void cm_local_close(struct cm_local *l);
 
+/* The memory limit of the session's group, as it is set in l->spec or in its record. */
+struct cm_limit cm_local_memory_limit(const struct cm_local *l);
 /* Where a command starts, inside. Borrowed. */
 const char *cm_local_cwd(const struct cm_local *l);
 /* Are there setup commands, and did none run in this session yet? */

@@ -277,6 +277,18 @@ int cm_local_recorded(const struct cm_session_record *record, struct cm_spec *re
 	return read_record(record, record->settings_json, ret, err);
 }
 
+struct cm_limit cm_local_memory_limit(const struct cm_local *l)
+{
+	struct cm_limit limit = l->spec.limits.memory;
+	struct cm_spec has;
+
+	if (limit.is_set || !l->has_session || cm_local_running(&l->session.record, &has, NULL) < 0)
+		return limit;
+	limit = has.limits.memory;
+	cm_spec_clear(&has);
+	return limit;
+}
+
 int cm_local_running(const struct cm_session_record *record, struct cm_spec *ret,
 		     struct cm_error *err)
 {

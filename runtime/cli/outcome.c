@@ -62,12 +62,12 @@ static int exit_of_not_executed(const struct cm_rec_end *end, int failure_exit)
 
 static void explain_memory(const struct cm_outcome *o, const struct cm_rec_end *end)
 {
-	const struct cm_limit *limit = &o->local->spec.limits.memory;
+	const struct cm_limit limit = cm_local_memory_limit(o->local);
 	char has[32] = "?";
 	struct cm_error err = CM_ERROR_INIT;
 
-	if (limit->is_set)
-		cm_format_size(limit->value, has, sizeof(has));
+	if (limit.is_set)
+		cm_format_size(limit.value, has, sizeof(has));
 	(void)end;
 	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the memory limit (%s)", has);
 	cm_error_hint(&err, "give it more with --memory SIZE");

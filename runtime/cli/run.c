@@ -16,6 +16,8 @@
 #include "runtime/store/journal.h"
 
 #define GRACE_MS 2000
+/* the session ended while it was joined, and nothing was done: the long way starts it */
+#define AGAIN 1
 
 static int exit_of(struct run *run)
 {
@@ -59,6 +61,7 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
 		.timeout_ms = timeout_ms,
 		.grace_ms = GRACE_MS,
+		.generation = run->local.session.record.generation,
 	};
 
 	if (relay->wants_tty)
@@ -101,6 +104,7 @@ static int detach(struct run *run, uint32_t flags, uint64_t timeout_ms, struct c
 		.stdio = { -1, -1, -1 },
 		.timeout_ms = timeout_ms,
 		.grace_ms = GRACE_MS,
+		.generation = run->local.session.record.generation,
 		.journal_bytes =
 			output->is_set && output->value != CM_UNLIMITED ? output->value : 0,
 	};
@@ -137,8 +141,10 @@ static int wait_up(struct run *run, struct cm_error *err)
 {
 	int r;
 
-	if (run->local.is_running)
-		return CM_OK;
+	if (run->local.is_running) {
+		r = cm_local_greeted(&run->local, err);
+		return r == CM_OK && !run->local.is_running ? AGAIN : r;
+	}
 	r = cm_local_wait_up(&run->local, INT64_MAX, err);
 	if (r == CM_E_CANCELLED) {
 		(void)cm_error_set(err, r, 0, "stopped while the jail was made");
@@ -190,7 +196,9 @@ static int run_command(struct run *run, struct cm_error *err)
 	/* below the ceilings of a tree that was not known when the command line was read */
 	const struct cm_limits *limits = &run->local.spec.limits;
 	bool is_last = run->local.is_temporary;
-	bool is_early = !cm_local_needs_setup(&run->local) && run->local.is_temporary;
+	bool is_early = run->local.is_dialled
+				? !spec->is_detached
+				: !cm_local_needs_setup(&run->local) && run->local.is_temporary;
 	uint32_t flags = (is_last ? CM_EXECF_LAST : 0) | (spec->is_as_user ? CM_EXECF_AS_USER : 0) |
 			 (spec->is_json || spec->result ? CM_EXECF_USAGE : 0);
 	int r = CM_OK;
@@ -208,7 +216,7 @@ static int run_command(struct run *run, struct cm_error *err)
 		return detach(run, flags, timeout_of(limits), err);
 	if (r == CM_OK)
 		r = cm_relay_open(&run->relay, wants_tty(run), wants_input(run), err);
-	if (r < 0)
+	if (r != CM_OK)
 		return r;
 	run->relay.is_captured = spec->is_json;
 	run->relay.is_last = is_last;
@@ -216,7 +224,7 @@ static int run_command(struct run *run, struct cm_error *err)
 	r = ask(run, spec->argv.v, flags, timeout_of(limits), err);
 	if (r == CM_OK && is_early)
 		r = wait_up(run, err);
-	if (r < 0)
+	if (r != CM_OK)
 		return r;
 	run->result.phase = "run";
 	return cm_relay_run(&run->relay, err);
@@ -273,6 +281,13 @@ static int prepare_files(struct run *run, struct cm_error *err)
 	return r;
 }
 
+/* What was joined does not run: it is to be started, from its lock on. */
+static void begin_anew(struct run *run)
+{
+	cm_local_close(&run->local);
+	run->local.must_exist = run->local.runs_due_setup = true;
+}
+
 /* exec: most sessions run, and then nothing has to be looked at. */
 static int join(struct run *run, struct cm_error *err)
 {
@@ -283,20 +298,14 @@ static int join(struct run *run, struct cm_error *err)
 		name_session(run);
 	if (r < 0 || run->local.is_running)
 		return r;
-	cm_local_close(&run->local);
-	run->local.must_exist = run->local.runs_due_setup = true;
+	begin_anew(run);
 	return CM_OK;
 }
 
-static int prepare(struct run *run, struct cm_error *err)
+static int prepare_anew(struct run *run, struct cm_error *err)
 {
-	int r = prepare_caller(run, err);
+	int r = prepare_files(run, err);
 
-	if (r == CM_OK && run->kind == RUN_EXEC)
-		r = join(run, err);
-	if (r < 0 || run->local.is_running)
-		return r;
-	r = prepare_files(run, err);
 	if (r == CM_OK)
 		r = run_setup_apart(run, err);
 	if (r < 0)
@@ -307,6 +316,15 @@ static int prepare(struct run *run, struct cm_error *err)
 	(void)snprintf(run->result.level, sizeof(run->result.level), "%s",
 		       run->local.summary.level);
 	return r;
+}
+
+static int prepare(struct run *run, struct cm_error *err)
+{
+	int r = prepare_caller(run, err);
+
+	if (r == CM_OK && run->kind == RUN_EXEC)
+		r = join(run, err);
+	return r < 0 || run->local.is_running ? r : prepare_anew(run, err);
 }
 
 static int print_exec_id(const struct run *run)
@@ -446,6 +464,13 @@ static int carry_out(struct run *run)
 
 	if (r == CM_OK)
 		r = run_command(run, &err);
+	if (r == AGAIN) {
+		cm_relay_close(&run->relay);
+		begin_anew(run);
+		r = prepare_anew(run, &err);
+		if (r == CM_OK)
+			r = run_command(run, &err);
+	}
 	if (r == CM_OK && run->relay.has_ended)
 		take_end(run);
 	return finish(run, r, &err);
