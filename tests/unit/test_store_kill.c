@@ -5,54 +5,36 @@
  * The child is traced and killed at its n-th stop, for n = 1, 2, ... until it gets through. After
  * each death the session must be there as a whole or not at all, and collecting must leave nothing.
  */
-#include <sys/ptrace.h>
-
 #include "tests/unit/test_store_env.h"
+
+#include "tests/unit/kill_walk.h"
 
 static const struct cm_slot_space space = { 0x70000000U, 65536, 4000 };
 
 typedef int (*step_fn)(struct cm_store *store);
 
-static void child(struct env *e, step_fn fn)
-{
+struct step {
+	step_fn fn;
 	struct cm_store store;
+};
 
-	env_open(e, &store);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-		_exit(77);
-	(void)raise(SIGSTOP);
-	_exit(fn(&store) == CM_OK ? 0 : 1);
+static int run_step(void *data)
+{
+	struct step *step = data;
+
+	return step->fn(&step->store) == CM_OK ? 0 : 1;
 }
 
 /* Was it killed at its n-th stop? false: it ended by itself before, with success. */
 static bool killed_at(struct env *e, step_fn fn, int n)
 {
-	int status = 0;
-	pid_t pid = fork();
+	struct step step = { .fn = fn };
+	bool is_killed;
 
-	assert_true(pid >= 0);
-	if (pid == 0)
-		child(e, fn);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();
-	assert_true(WIFSTOPPED(status));
-	assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL,
-				(void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)),
-			 0);
-	for (int i = 0; i < n; i++) {
-		assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), 0);
-			return false;
-		}
-	}
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	do {
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-	} while (WIFSTOPPED(status));
-	return true;
+	env_open(e, &step.store);
+	is_killed = kill_walk_killed_at(run_step, &step, n);
+	cm_store_close(&step.store);
+	return is_killed;
 }
 
 static void collect(struct env *e)

@@ -3,9 +3,9 @@
  * Skeletons while somebody else is at work on them: for each system call of a maker, it dies there, or
  * others do all of theirs there.
  */
-#include <sys/ptrace.h>
-
 #include "tests/unit/test_store_skeleton.h"
+
+#include "tests/unit/kill_walk.h"
 
 static struct skeleton_names names;
 
@@ -27,53 +27,31 @@ static int open_key(const struct env *e, const char *key)
 	return code;
 }
 
-static void child(const struct env *e, const char *key)
+struct opening {
+	const struct env *e;
+	const char *key;
+};
+
+static int run_opening(void *data)
 {
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-		_exit(77);
-	(void)raise(SIGSTOP);
-	_exit(open_key(e, key));
+	const struct opening *o = data;
+
+	return open_key(o->e, o->key);
 }
 
 /* A process that opens key, stopped before or after its n-th system call; -1: it got through. */
 static pid_t stopped_at(const struct env *e, const char *key, int n)
 {
-	int status = 0;
-	pid_t pid = fork();
+	struct opening o = { e, key };
 
-	assert_true(pid >= 0);
-	if (pid == 0)
-		child(e, key);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();
-	assert_true(WIFSTOPPED(status));
-	assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL,
-				(void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)),
-			 0);
-	for (int i = 0; i < n; i++) {
-		assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), 0);
-			return -1;
-		}
-	}
-	return pid;
+	return kill_walk_stopped_at(run_opening, &o, n);
 }
 
 static bool killed_at(const struct env *e, const char *key, int n)
 {
-	int status;
-	pid_t pid = stopped_at(e, key, n);
+	struct opening o = { e, key };
 
-	if (pid < 0)
-		return false;
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	do {
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-	} while (WIFSTOPPED(status));
-	return true;
+	return kill_walk_killed_at(run_opening, &o, n);
 }
 
 static void assert_went_on(pid_t pid)
