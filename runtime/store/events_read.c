@@ -83,18 +83,17 @@ static int open_next(const struct cm_event_reader *r, int *ret_first, int *ret_s
 
 int cm_event_reader_open(int dir_fd, struct cm_event_reader *ret)
 {
-	struct cm_event_reader r;
+	CM_AUTO_FD int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *buf;
 
-	cm_event_reader_init(&r);
-	r.dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r.dir_fd < 0)
+	if (fd < 0)
 		return -errno;
-	r.buf = cm_malloc(BUF_SIZE);
-	if (!r.buf) {
-		cm_event_reader_close(&r);
+	buf = cm_malloc(BUF_SIZE);
+	if (!buf)
 		return -ENOMEM;
-	}
-	*ret = r;
+	cm_event_reader_init(ret);
+	ret->dir_fd = cm_fd_take(&fd);
+	ret->buf = buf;
 	return 0;
 }
 
