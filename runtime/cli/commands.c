@@ -137,6 +137,40 @@ const struct cm_command cm_commands[] = {
 			"  -q, --quiet                show what --retry prints only if it fails\n",
 	},
 	{
+		.name = "logs",
+		.aliases = "",
+		.run = cm_cmd_logs,
+		.usage = "[-f] [OPTION...] ID COMMAND",
+		.summary = "show what a command printed that nobody waits for",
+		.details =
+			"      --root DIR             session root\n"
+			"  -f, --follow               go on until the command has ended\n"
+			"      --stream stdout|stderr that stream alone, on standard output\n"
+			"  -n, --tail N               the last N lines\n"
+			"      --offset N             from byte N of the stream on (stdout)\n"
+			"      --bytes SIZE           no more than that of the stream (stdout)\n"
+			"  -q, --quiet                do not say what is missing\n"
+			"\n"
+			"COMMAND is 3.17, or 17 where that says which one. What it wrote to standard\n"
+			"output goes there, and to standard error likewise: as it is, and escaped on a\n"
+			"terminal. It can be read when the session has stopped, and while it runs by any\n"
+			"number of readers. Of each stream the beginning and the end are kept.\n"
+			"The exit status is 0, however the command ended.\n",
+	},
+	{
+		.name = "events",
+		.aliases = "",
+		.run = cm_cmd_events,
+		.usage = "[-f] [OPTION...] ID",
+		.summary = "show what happened in a session, one JSON object a line",
+		.details =
+			"      --root DIR             session root\n"
+			"  -f, --follow               go on until the session is removed\n"
+			"      --since SEQ            only those after the one of that number\n"
+			"      --type PREFIX          only those whose type begins so: exec., setup.failed\n"
+			"  -q, --quiet                no notes on standard error\n",
+	},
+	{
 		.name = "stop",
 		.aliases = "",
 		.run = cm_cmd_stop,

@@ -51,6 +51,8 @@ int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_setup(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_logs(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_events(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_doctor(struct cm_cli *cli, int argc, char **argv);

@@ -28,6 +28,8 @@
 STAND_IN(ls)
 STAND_IN(inspect)
 STAND_IN(setup)
+STAND_IN(logs)
+STAND_IN(events)
 STAND_IN(stop)
 STAND_IN(rm)
 STAND_IN(doctor)
