@@ -99,6 +99,17 @@ static bool has_volumes(const struct cm_key_info *info, const struct cm_spec *as
 	return true;
 }
 
+static bool has_labels(const struct cm_key_info *info, const struct cm_spec *asked,
+		       const struct cm_spec *has)
+{
+	(void)info;
+	for (size_t i = 0; i < asked->labels_asked.n; i++) {
+		if (!cm_strv_has(&has->labels, asked->labels_asked.v[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool is_same_repo(const struct cm_key_info *info, const struct cm_spec *asked,
 			 const struct cm_spec *has)
 {
@@ -130,6 +141,7 @@ static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_PR] = is_same_number,
 	[CM_KEY_BRANCH] = is_same_text,
 	[CM_KEY_FROM] = is_same_text,
+	[CM_KEY_LABEL] = has_labels,
 	[CM_KEY_IDLE_TIMEOUT] = is_same_time,
 	[CM_KEY_LIFETIME] = is_same_time,
 	[CM_KEY_MEMORY] = is_same_limit,

@@ -178,6 +178,9 @@ static int create(struct cm_local *l, const char *id, struct cm_error *err)
 		l->has_session = l->is_new = true;
 		/* the name of a temporary one was made up just now */
 		l->has_earlier_files = !record.is_temporary && is_there(l->session.session_dir);
+		/* a temporary one has no state, unless somebody is to find it by that */
+		if (record.is_temporary && record.labels.n > 0)
+			r = cm_store_session_save(&l->session, false, err);
 	}
 	cm_session_record_clear(&record);
 	return r;

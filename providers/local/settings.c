@@ -121,7 +121,8 @@ int cm_local_record(const struct cm_spec *spec, struct cm_session_record *record
 	if (!record->settings_json || !copy_text(&record->workspace, spec->workspace) ||
 	    !copy_text(&record->repo, spec->repo) || !copy_text(&record->ref, spec->ref) ||
 	    !copy_text(&record->branch, spec->branch) || !copy_text(&record->base, spec->base) ||
-	    !copy_text(&record->rootfs, spec->rootfs))
+	    !copy_text(&record->rootfs, spec->rootfs) ||
+	    cm_strv_copy(&record->labels, &spec->labels) != CM_OK)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	return CM_OK;
 }
@@ -259,7 +260,8 @@ static int read_record(const struct cm_session_record *record, const char *setti
 	ret->depth = record->depth;
 	if (!copy_text(&ret->workspace, record->workspace) || !copy_repo(&ret->repo, record) ||
 	    !copy_text(&ret->ref, record->ref) || !copy_text(&ret->branch, record->branch) ||
-	    !copy_text(&ret->base, record->base) || !copy_text(&ret->rootfs, record->rootfs))
+	    !copy_text(&ret->base, record->base) || !copy_text(&ret->rootfs, record->rootfs) ||
+	    cm_strv_copy(&ret->labels, &record->labels) != CM_OK)
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	if (r == CM_OK && settings)
 		r = parse(settings, ret, err);
@@ -337,6 +339,7 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 {
 	struct cm_volume *volumes = spec->volumes;
 	size_t n_volumes = spec->n_volumes;
+	struct cm_strv labels;
 
 	spec->workspace_kind = has->workspace_kind;
 	spec->is_workspace_read_only = has->is_workspace_read_only;
@@ -360,4 +363,7 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	swap_text(&spec->branch, &has->branch);
 	swap_text(&spec->base, &has->base);
 	swap_text(&spec->rootfs, &has->rootfs);
+	labels = spec->labels;
+	spec->labels = has->labels;
+	has->labels = labels;
 }

@@ -12,6 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/sessions.h"
+#include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
 
 #define MAX_TEXT (64UL * 1024 * 1024)
@@ -104,6 +105,8 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	cm_jw_kstring(&w, "status", cm_session_status_name(v->status));
 	cm_jw_kstring(&w, "level", r->level);
 	cm_cli_write_time(&w, "created", r->created_ms);
+	cm_jw_key(&w, "labels");
+	cm_strv_write_map(&r->labels, &w);
 	cm_jw_kbool(&w, "temporary", r->is_temporary);
 	cm_jw_kuint(&w, "generation", r->generation);
 	cm_jw_kstring(&w, "root", r->root);
@@ -234,6 +237,8 @@ static void write_text(const struct view *v, struct cm_buf *out)
 	put_line(out, "status", cm_session_status_name(v->status), NULL);
 	put_line(out, "level", r->level, NULL);
 	put_created(out, r);
+	for (size_t i = 0; i < r->labels.n; i++)
+		put_line(out, i == 0 ? "labels" : "", r->labels.v[i], NULL);
 	put_end(out, &v->end);
 	put_line(out, "root", r->root, NULL);
 	put_line(out, "directory", v->s->session_dir, NULL);

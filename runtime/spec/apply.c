@@ -8,6 +8,7 @@
 #include "runtime/base/text.h"
 #include "runtime/spec/apply_internal.h"
 #include "runtime/spec/cpuset.h"
+#include "runtime/spec/labels.h"
 
 #define MAX_NUMBER 64
 
@@ -365,9 +366,29 @@ static int check_env_name(const struct cm_apply *a, size_t name_len, struct cm_e
 	return CM_OK;
 }
 
+/* "NAME=value" takes the place of what has the name. */
+static int put_named(struct cm_apply *a, const char *value, size_t name_len, struct cm_error *err)
+{
+	struct cm_strv *field = cm_key_field(a->info, a->spec);
+
+	for (size_t i = 0; i < field->n; i++) {
+		char *copy;
+
+		if (strncmp(field->v[i], value, name_len + 1) != 0)
+			continue;
+		copy = cm_strdup(value);
+		if (!copy)
+			return cm_apply_no_memory(err);
+		free(field->v[i]);
+		field->v[i] = copy;
+		a->index = i;
+		return CM_OK;
+	}
+	return append_item(a, value, err);
+}
+
 static int apply_env(struct cm_apply *a, struct cm_error *err)
 {
-	struct cm_strv *env = cm_key_field(a->info, a->spec);
 	const char *value = a->setting->value;
 	size_t name_len = strcspn(value, "=");
 	CM_AUTO_FREE char *own = NULL;
@@ -389,20 +410,24 @@ static int apply_env(struct cm_apply *a, struct cm_error *err)
 			return cm_apply_no_memory(err);
 		value = own;
 	}
-	for (size_t i = 0; i < env->n; i++) {
-		char *copy;
+	return put_named(a, value, name_len, err);
+}
 
-		if (strncmp(env->v[i], value, name_len + 1) != 0)
-			continue;
-		copy = cm_strdup(value);
-		if (!copy)
-			return cm_apply_no_memory(err);
-		free(env->v[i]);
-		env->v[i] = copy;
-		a->index = i;
-		return CM_OK;
-	}
-	return append_item(a, value, err);
+static int apply_label(struct cm_apply *a, struct cm_error *err)
+{
+	const char *value = a->setting->value;
+	size_t key_len = strcspn(value, "=");
+	CM_AUTO_FREE char *key = NULL;
+	int r = cm_label_check(value, a->setting->what, err);
+
+	if (r == CM_OK)
+		r = put_named(a, value, key_len, err);
+	if (r != CM_OK || !a->setting->is_asked)
+		return r;
+	key = cm_asprintf("%.*s", (int)key_len, value);
+	if (!key || cm_strv_env_set(&a->spec->labels_asked, key, value + key_len + 1) != CM_OK)
+		return cm_apply_no_memory(err);
+	return CM_OK;
 }
 
 /* Ours has one number; docker's soft and hard ones may be written when they are the same. */
@@ -450,35 +475,21 @@ static int apply_nothing(struct cm_apply *a, struct cm_error *err)
 }
 
 static int (*const appliers[])(struct cm_apply *a, struct cm_error *err) = {
-	[CM_KIND_BOOL] = apply_bool,
-	[CM_KIND_TRI] = apply_tri,
-	[CM_KIND_SIZE] = apply_limit,
-	[CM_KIND_COUNT] = apply_limit,
-	[CM_KIND_MILLI] = apply_limit,
-	[CM_KIND_DURATION] = apply_limit,
-	[CM_KIND_CPUSET] = apply_cpuset,
-	[CM_KIND_WORD] = apply_word,
-	[CM_KIND_NAME] = apply_name,
-	[CM_KIND_LIST] = apply_list,
-	[CM_KIND_ENV] = apply_env,
-	[CM_KIND_VOLUME] = cm_apply_volume,
-	[CM_KIND_WORKSPACE] = cm_apply_workspace,
-	[CM_KIND_REPO] = cm_apply_repo,
-	[CM_KIND_BRANCH] = cm_apply_branch,
-	[CM_KIND_PATH] = cm_apply_path,
-	[CM_KIND_ROOT] = cm_apply_root,
-	[CM_KIND_SESSION] = apply_session,
-	[CM_KIND_RESULT] = cm_apply_result,
-	[CM_KIND_NUMBER] = apply_integer,
-	[CM_KIND_MOUNT] = cm_apply_mount,
-	[CM_KIND_ULIMIT] = apply_ulimit,
-	[CM_KIND_ENV_FILE] = apply_nothing,
-	[CM_KIND_POLICY] = apply_nothing,
-	[CM_KIND_PROFILE] = apply_nothing,
-	[CM_KIND_SHELL] = apply_nothing,
-	[CM_KIND_CREDENTIAL] = apply_nothing,
-	[CM_KIND_FILE] = apply_nothing,
-	[CM_KIND_SWITCH] = apply_nothing,
+	[CM_KIND_BOOL] = apply_bool,	    [CM_KIND_TRI] = apply_tri,
+	[CM_KIND_SIZE] = apply_limit,	    [CM_KIND_COUNT] = apply_limit,
+	[CM_KIND_MILLI] = apply_limit,	    [CM_KIND_DURATION] = apply_limit,
+	[CM_KIND_CPUSET] = apply_cpuset,    [CM_KIND_WORD] = apply_word,
+	[CM_KIND_NAME] = apply_name,	    [CM_KIND_LIST] = apply_list,
+	[CM_KIND_ENV] = apply_env,	    [CM_KIND_LABEL] = apply_label,
+	[CM_KIND_VOLUME] = cm_apply_volume, [CM_KIND_WORKSPACE] = cm_apply_workspace,
+	[CM_KIND_REPO] = cm_apply_repo,	    [CM_KIND_BRANCH] = cm_apply_branch,
+	[CM_KIND_PATH] = cm_apply_path,	    [CM_KIND_ROOT] = cm_apply_root,
+	[CM_KIND_SESSION] = apply_session,  [CM_KIND_RESULT] = cm_apply_result,
+	[CM_KIND_NUMBER] = apply_integer,   [CM_KIND_MOUNT] = cm_apply_mount,
+	[CM_KIND_ULIMIT] = apply_ulimit,    [CM_KIND_ENV_FILE] = apply_nothing,
+	[CM_KIND_POLICY] = apply_nothing,   [CM_KIND_PROFILE] = apply_nothing,
+	[CM_KIND_SHELL] = apply_nothing,    [CM_KIND_CREDENTIAL] = apply_nothing,
+	[CM_KIND_FILE] = apply_nothing,	    [CM_KIND_SWITCH] = apply_nothing,
 	[CM_KIND_HELP] = apply_nothing,
 };
 

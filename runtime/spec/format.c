@@ -102,7 +102,7 @@ static const char *string_of(const struct cm_key_info *info, const struct cm_spe
 
 static bool is_vector(const struct cm_key_info *info)
 {
-	return info->kind == CM_KIND_LIST || info->kind == CM_KIND_ENV;
+	return info->kind == CM_KIND_LIST || cm_key_is_map(info);
 }
 
 size_t cm_key_count_values(const struct cm_key_info *info, const struct cm_spec *spec)
@@ -171,16 +171,16 @@ void cm_key_format(const struct cm_key_info *info, const struct cm_spec *spec, s
 		format_text(info, spec, out);
 }
 
-static void write_env(const struct cm_strv *env, struct cm_json_writer *w)
+void cm_strv_write_map(const struct cm_strv *map, struct cm_json_writer *w)
 {
 	cm_jw_object(w);
-	for (size_t i = 0; i < env->n; i++) {
-		size_t name_len = strcspn(env->v[i], "=");
+	for (size_t i = 0; i < map->n; i++) {
+		size_t name_len = strcspn(map->v[i], "=");
 		CM_AUTO_BUF struct cm_buf name = { 0 };
 
 		cm_buf_init(&name, name_len + 1);
-		cm_buf_append(&name, env->v[i], name_len);
-		cm_jw_kstring(w, name.data ? name.data : "", env->v[i] + name_len + 1);
+		cm_buf_append(&name, map->v[i], name_len);
+		cm_jw_kstring(w, name.data ? name.data : "", map->v[i] + name_len + 1);
 	}
 	cm_jw_end_object(w);
 }
@@ -200,8 +200,8 @@ void cm_key_write_json(const struct cm_key_info *info, const struct cm_spec *spe
 {
 	size_t n = cm_key_count_values(info, spec);
 
-	if (info->kind == CM_KIND_ENV) {
-		write_env(cm_key_field_const(info, spec), w);
+	if (cm_key_is_map(info)) {
+		cm_strv_write_map(cm_key_field_const(info, spec), w);
 	} else if (info->flags & CM_KEYF_LIST) {
 		cm_jw_array(w);
 		for (size_t i = 0; i < n; i++)

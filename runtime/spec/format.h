@@ -15,5 +15,7 @@ void cm_key_format(const struct cm_key_info *info, const struct cm_spec *spec, s
 /* The key's value as a JSON value that cm_file_parse takes; null when it has none. */
 void cm_key_write_json(const struct cm_key_info *info, const struct cm_spec *spec,
 		       struct cm_json_writer *w);
+/* "NAME=value" each, as a JSON object. */
+void cm_strv_write_map(const struct cm_strv *map, struct cm_json_writer *w);
 
 #endif

@@ -182,6 +182,11 @@ bool cm_key_is_switch(const struct cm_key_info *info)
 	       info->kind == CM_KIND_SWITCH || info->kind == CM_KIND_HELP;
 }
 
+bool cm_key_is_map(const struct cm_key_info *info)
+{
+	return info->kind == CM_KIND_ENV || info->kind == CM_KIND_LABEL;
+}
+
 bool cm_key_is_limit(const struct cm_key_info *info)
 {
 	return info->kind == CM_KIND_SIZE || info->kind == CM_KIND_COUNT ||

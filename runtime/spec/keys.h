@@ -26,6 +26,7 @@ enum cm_key_kind {
 	CM_KIND_NAME,
 	CM_KIND_LIST,
 	CM_KIND_ENV,
+	CM_KIND_LABEL,
 	CM_KIND_VOLUME,
 	CM_KIND_WORKSPACE,
 	CM_KIND_REPO,
@@ -126,6 +127,8 @@ const char *cm_key_nearest_flag(const char *name);
 const char *cm_key_nearest_json(const char *name);
 /* Does the option stand alone, without a value? */
 bool cm_key_is_switch(const struct cm_key_info *info);
+/* Is its value a vector of "NAME=VALUE", in JSON an object of strings? */
+bool cm_key_is_map(const struct cm_key_info *info);
 bool cm_key_is_limit(const struct cm_key_info *info);
 const char *cm_key_group_title(enum cm_key_group group);
 /* The key's field; info->offset must not be SIZE_MAX. */

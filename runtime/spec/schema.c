@@ -103,7 +103,7 @@ static void write_type(struct cm_json_writer *w, const struct cm_key_info *info)
 	} else if (info->kind == CM_KIND_WORD) {
 		write_words(w, info);
 	} else if (info->flags & CM_KEYF_LIST) {
-		write_list(w, info->kind == CM_KIND_ENV ? "object" : "string");
+		write_list(w, cm_key_is_map(info) ? "object" : "string");
 	} else {
 		cm_jw_kstring(w, "type", "string");
 		cm_jw_kuint(w, "maxLength", info->max);

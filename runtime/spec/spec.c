@@ -25,6 +25,7 @@ static const size_t vector_fields[] = {
 	offsetof(struct cm_spec, setup),	 offsetof(struct cm_spec, setup_env),
 	offsetof(struct cm_spec, setup_secrets), offsetof(struct cm_spec, env),
 	offsetof(struct cm_spec, pass_env),	 offsetof(struct cm_spec, argv),
+	offsetof(struct cm_spec, labels),	 offsetof(struct cm_spec, labels_asked),
 };
 
 static char **string_at(struct cm_spec *spec, size_t i)

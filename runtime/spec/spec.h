@@ -133,6 +133,10 @@ struct cm_spec {
 	/* run them although they ran already */
 	bool is_setup_again;
 
+	/* "KEY=value", a key once; and those of them that the command line has, as in asked */
+	struct cm_strv labels;
+	struct cm_strv labels_asked;
+
 	/* "NAME=value", in order; later wins. --env-file and -e NAME are already resolved. */
 	struct cm_strv env;
 	/* patterns of caller variables that pass */

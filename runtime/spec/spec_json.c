@@ -55,6 +55,7 @@ static const char *wanted(const struct cm_key_info *info)
 	case CM_KIND_DURATION:
 		return "a duration";
 	case CM_KIND_ENV:
+	case CM_KIND_LABEL:
 		return "an object of strings, or a list of strings";
 	case CM_KIND_LIST:
 	case CM_KIND_VOLUME:
@@ -87,8 +88,10 @@ static const char *wanted(const struct cm_key_info *info)
 
 static void hint_example(const struct cm_key_info *info, struct cm_error *err)
 {
-	if (info->kind == CM_KIND_ENV)
-		cm_error_hint(err, "for example \"env\": { \"CI\": \"1\" }");
+	if (cm_key_is_map(info))
+		cm_error_hint(err, "for example \"%s\": { \"%.*s\": \"%s\" }", info->json,
+			      (int)strcspn(info->example, "="), info->example,
+			      info->example + strcspn(info->example, "=") + 1);
 	else if (info->flags & CM_KEYF_LIST)
 		cm_error_hint(err, "for example \"%s\": [\"%s\"]", info->json, info->example);
 	else if (cm_key_is_switch(info) || info->kind == CM_KIND_NUMBER)
@@ -261,7 +264,7 @@ static int read_list(const struct reader *rd, struct cm_layer *layer,
 {
 	int r = CM_OK;
 
-	if (v->type == CM_JSON_STRING && info->kind != CM_KIND_ENV)
+	if (v->type == CM_JSON_STRING && !cm_key_is_map(info))
 		return add(rd, layer, info, v, v->u.string, err);
 	if (v->type != CM_JSON_ARRAY)
 		return wrong_type(rd, info, v, err);
@@ -273,9 +276,8 @@ static int read_list(const struct reader *rd, struct cm_layer *layer,
 	return r;
 }
 
-static int read_env_object(const struct reader *rd, struct cm_layer *layer,
-			   const struct cm_key_info *info, const struct cm_json *v,
-			   struct cm_error *err)
+static int read_map(const struct reader *rd, struct cm_layer *layer, const struct cm_key_info *info,
+		    const struct cm_json *v, struct cm_error *err)
 {
 	int r = CM_OK;
 
@@ -285,10 +287,11 @@ static int read_env_object(const struct reader *rd, struct cm_layer *layer,
 		if (m->type != CM_JSON_STRING)
 			return wrong_type(rd, info, m, err);
 		if (strchr(m->key, '=')) {
-			r = cm_error_set(err, CM_E_INVALID, 0,
-					 "%s:%u: a variable's name must not have '='", rd->name,
-					 m->line);
-			cm_error_hint(err, "for example \"env\": { \"CI\": \"1\" }");
+			r = cm_error_set(err, CM_E_INVALID, 0, "%s:%u: %s must not have '='",
+					 rd->name, m->line,
+					 info->kind == CM_KIND_ENV ? "a variable's name"
+								   : "the key of a label");
+			hint_example(info, err);
 			return r;
 		}
 		text = cm_asprintf("%s=%s", m->key, m->u.string);
@@ -327,8 +330,8 @@ static int read_key(const struct reader *rd, struct cm_layer *layer, const struc
 
 	if (!info)
 		return unknown_key(rd, v, err);
-	if (info->kind == CM_KIND_ENV && v->type == CM_JSON_OBJECT)
-		return read_env_object(rd, layer, info, v, err);
+	if (cm_key_is_map(info) && v->type == CM_JSON_OBJECT)
+		return read_map(rd, layer, info, v, err);
 	if (info->flags & CM_KEYF_LIST)
 		return read_list(rd, layer, info, v, err);
 	return read_scalar(rd, layer, info, v, "", err);

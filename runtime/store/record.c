@@ -14,6 +14,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
+#include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
 #include "runtime/store/store_internal.h"
 
@@ -25,6 +26,8 @@ enum field_kind {
 	FIELD_UINT32,
 	FIELD_UINT64,
 	FIELD_ENUM,
+	/* struct cm_strv of "name=value"; in the file an object of strings */
+	FIELD_MAP,
 };
 
 struct field {
@@ -135,6 +138,7 @@ static const struct field fields[] = {
 	{ "level", FIELD_STRING, AT(level), NULL, 0 },
 	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
 	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },
+	{ "labels", FIELD_MAP, AT(labels), NULL, 0 },
 	{ "kept", FIELD_STRING, AT(kept), NULL, 0 },
 };
 
@@ -162,9 +166,12 @@ void cm_session_record_clear(struct cm_session_record *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
 		if (fields[i].kind == FIELD_STRING)
 			cm_ptr_free(member(r, &fields[i]));
+		else if (fields[i].kind == FIELD_MAP)
+			cm_strv_clear(member(r, &fields[i]));
+	}
 	cm_ptr_free(&r->unknown_json);
 	cm_session_record_init(r);
 }
@@ -183,6 +190,8 @@ int cm_record_copy(struct cm_session_record *to, const struct cm_session_record 
 		*to_text = cm_strdup(*from_text);
 		is_short = is_short || (*from_text && !*to_text);
 	}
+	copy.labels = (struct cm_strv){ 0 };
+	is_short = is_short || cm_strv_copy(&copy.labels, &from->labels) != CM_OK;
 	copy.unknown_json = cm_strdup(from->unknown_json);
 	is_short = is_short || (from->unknown_json && !copy.unknown_json);
 	if (is_short) {
@@ -221,6 +230,17 @@ static int read_number(const struct field *f, int64_t v, void *to)
 	return CM_OK;
 }
 
+static int read_map(const struct cm_json *v, struct cm_strv *to)
+{
+	for (const struct cm_json *m = v->first_child; m; m = m->next) {
+		if (m->type != CM_JSON_STRING)
+			return CM_E_INVALID;
+		if (cm_strv_addf(to, "%s=%s", m->key, m->u.string) != CM_OK)
+			return CM_E_NOMEM;
+	}
+	return CM_OK;
+}
+
 static int read_field(const struct field *f, const struct cm_json *v, struct cm_session_record *r)
 {
 	void *to = member(r, f);
@@ -235,6 +255,8 @@ static int read_field(const struct field *f, const struct cm_json *v, struct cm_
 		*(bool *)to = v->u.boolean;
 		return CM_OK;
 	}
+	if (f->kind == FIELD_MAP && v->type == CM_JSON_OBJECT)
+		return read_map(v, to);
 	if (v->type == CM_JSON_INT)
 		return read_number(f, v->u.integer, to);
 	return CM_E_INVALID;
@@ -364,6 +386,10 @@ static void write_field(struct cm_json_writer *w, const struct field *f, const v
 		if (*(const int *)from >= 0 && *(const int *)from <= f->max)
 			text = f->name(*(const int *)from);
 		break;
+	case FIELD_MAP:
+		cm_jw_key(w, f->key);
+		cm_strv_write_map(from, w);
+		return;
 	case FIELD_BOOL:
 		cm_jw_kbool(w, f->key, *(const bool *)from);
 		return;

@@ -137,6 +137,8 @@ struct cm_session_record {
 	char *enforced_json;
 	/* the socket as the last writer saw it: a caller with another runtime directory finds it */
 	char *socket;
+	/* "KEY=value"; as made */
+	struct cm_strv labels;
 	/* only below <state>/kept: which directory <root>/<id> was (kept.c) */
 	char *kept;
 	/* members of the file that this version does not know, as JSON text "\"k\":v,..." */

@@ -88,6 +88,11 @@ static const struct row rows[] = {
 	/* told about, and not run */
 	{ CM_KEY_SETUP, "--setup|a", "--setup|b", "" },
 	{ CM_KEY_SESSION, "", "", "" },
+	{ CM_KEY_LABEL, "--label|a=1|--label|b=2", "--label|a=1", "" },
+	{ CM_KEY_LABEL, "--label|a=1", "", "" },
+	{ CM_KEY_LABEL, "--label|a=1|-l|b=2", "--label|a=2", "a=1, b=2" },
+	{ CM_KEY_LABEL, "--label|a=1", "--label|a=", "a=1" },
+	{ CM_KEY_LABEL, "", "--label|a=1", "none" },
 	{ CM_KEY_KEEP, "", "--keep", "" },
 	/* the store's to say */
 	{ CM_KEY_ROOT, "", "--root|/x", "" },

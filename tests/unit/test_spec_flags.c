@@ -84,6 +84,8 @@ static const struct {
 	/* nothing is asked for */
 	{ "--idle-timeout|none|--lifetime|unlimited|a",
 	  "idle-timeout=unlimited lifetime=unlimited -- a" },
+	{ "--label|a.b/c-d_e=x y|-l|b=|-lb=2|--label|z=\xc3\xa4=|a",
+	  "label=a.b/c-d_e=x y label=b=2 label=z=\xc3\xa4= -- a" },
 	{ "--output|64M|a", "output=64M -- a" },
 	{ "-it|bash", "tty=true interactive=true -- bash" },
 	{ "-itm4G|bash", "memory=4G tty=true interactive=true -- bash" },
@@ -179,6 +181,8 @@ static void test_good_lines(void **state)
 	}
 }
 
+#define TEN "0123456789"
+#define LABEL_HINT "the key of a label is 1 to 63 of A-Z a-z 0-9 . _ / -"
 #define LIMIT_HINT(example)                                                                        \
 	"for example " example ", '" example "?' to go on where it cannot be enforced, or "        \
 	"unlimited"
@@ -230,6 +234,16 @@ static const struct {
 	  LIMIT_HINT("8h") },
 	{ "--memory|none|a", CM_E_INVALID,
 	  "--memory must be a size such as 512M or 1.5G, not 'none'", LIMIT_HINT("4G") },
+	{ "--label|a|a", CM_E_INVALID, "--label 'a' has no '='",
+	  "write KEY=VALUE, for example team=web" },
+	{ "--label|=x|a", CM_E_INVALID, "--label '=x': bad key", LABEL_HINT },
+	{ "--label|a b=x|a", CM_E_INVALID, "--label 'a b=x': bad key", LABEL_HINT },
+	{ "--label|" TEN TEN TEN TEN TEN TEN "1234=x|a", CM_E_INVALID,
+	  "--label '" TEN TEN TEN TEN TEN TEN "1234=x': bad key", LABEL_HINT },
+	{ "--label|a=x\n|a", CM_E_INVALID, "--label 'a': bad value",
+	  "the value of a label is at most 256 bytes of UTF-8, without control characters" },
+	{ "--label|a=\xff|a", CM_E_INVALID, "--label 'a': bad value",
+	  "the value of a label is at most 256 bytes of UTF-8, without control characters" },
 	{ "--idle-timeout|30m|a", CM_E_INVALID, "--idle-timeout needs --session",
 	  "a temporary session ends with its command; --timeout DURATION ends that" },
 	{ "--keep|--lifetime|8h|a", CM_E_INVALID, "--lifetime needs --session",

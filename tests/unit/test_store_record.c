@@ -48,6 +48,8 @@ static void full_record(struct cm_session_record *r)
 	r->level = text("full-single-id");
 	r->enforced_json = text("{\"memory\":\"cgroup v1\"}");
 	r->socket = text("/run/casemate/s/0123");
+	assert_int_equal(cm_strv_add(&r->labels, "team=web \"x\""), CM_OK);
+	assert_int_equal(cm_strv_add(&r->labels, "empty="), CM_OK);
 	r->unknown_json = text("\"later\":{\"a\":[1,2.5,null,true,\"x\"]},\"other\":-7");
 }
 
@@ -95,6 +97,9 @@ static void test_round_trip(void **state)
 	assert_int_equal(b.setup_begun_ms, 97);
 	assert_string_equal(b.setup_json, "{\"commands\":[\"npm ci\"]}");
 	assert_string_equal(b.env_json, "{\"env\":[\"A=1\"],\"pass\":[]}");
+	assert_int_equal(b.labels.n, 2);
+	assert_string_equal(b.labels.v[0], "team=web \"x\"");
+	assert_string_equal(b.labels.v[1], "empty=");
 	assert_true(b.is_temporary && b.is_checkout_done && b.is_workspace_read_only);
 	assert_int_equal(cm_record_copy(&c, &b), CM_OK);
 	second = format(&c);
