@@ -263,6 +263,8 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	l->has_session = true;
 	l->is_running = cm_store_keeper_alive(&l->session);
 	r = cm_local_adopt(l, err);
+	if (r == CM_OK)
+		cm_store_session_touch(&l->session);
 	/* a start writes the record before anything runs; where there is none, what is to run again
 	 * and is broken off must not pass for done either */
 	if (r == CM_OK && l->is_running && l->spec.is_setup_again)
@@ -347,6 +349,8 @@ void cm_local_close(struct cm_local *l)
 		cm_local_drop_groups(l);
 	if (l->has_session && (l->is_temporary || l->is_new))
 		remove_session(l);
+	else if (l->has_session)
+		cm_store_session_touch(&l->session);
 	if (l->has_session)
 		cm_store_session_close(&l->session);
 	cm_store_close(&l->store);

@@ -162,6 +162,17 @@ const char *cm_local_marker_dir(const struct cm_local *l);
  */
 int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool with_files,
 		    const struct cm_config *config, struct cm_error *err);
+/* What the control groups of a session that runs say of it, without asking its keeper. */
+struct cm_local_usage {
+	/* false: it has no such group, or none that can be read */
+	bool has_memory;
+	bool has_tasks;
+	uint64_t memory_bytes;
+	/* something runs in it beside init */
+	bool is_active;
+};
+void cm_local_usage(const struct cm_store_session *s, struct cm_local_usage *ret);
+
 /*
  * Stop a session that runs; CM_OK also when it does not. CM_LOCAL_KILLED: it did not stop by the
  * deadline, so its keeper was killed and everything with it.

@@ -55,7 +55,7 @@ int cm_local_mount_own(struct cm_local *l, struct cm_local_plan *extra, char **r
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
-/* remove.c: keep where the groups of a plan are found when all of us are dead. */
+/* groups.c: keep where the groups of a plan are found when all of us are dead. */
 int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan);
 /* After a keeper that ended with its client has ended by itself: there is nothing to find. */
 void cm_local_forget_groups(struct cm_local *l);

@@ -17,17 +17,11 @@
 #include <unistd.h>
 
 #include "isolation/host/node.h"
+#include "providers/local/groups.h"
 #include "providers/local/inside.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
-
-/*
- * CM_STORE_GROUPS is text: it outlives the build that wrote it, which a plan does not. Three lines,
- * then the directories that the groups are in, as the plan has them.
- */
-#define GROUPS_FORMAT "casemate groups 1"
-#define GROUPS_MAX (64UL * 1024)
 
 static int spec_of_root(const char *dir, struct cm_spec *spec, struct cm_error *err)
 {
@@ -117,26 +111,6 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 	return r;
 }
 
-int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan)
-{
-	CM_AUTO_BUF struct cm_buf text = { 0 };
-	struct cm_plan p;
-
-	if (l->summary.cgroup_controllers == 0)
-		return 0;
-	if (cm_plan_check(plan->data, plan->len, &p, NULL) < 0)
-		return -EINVAL;
-	cm_buf_init(&text, GROUPS_MAX);
-	cm_buf_printf(&text, GROUPS_FORMAT "\n%u %u\n%s\n%s", p.header->cgroup,
-		      (p.header->flags & CM_PLANF_TEMPORARY) != 0,
-		      cm_plan_str(&p, p.header->session_id),
-		      cm_plan_str(&p, p.header->cgroup_base));
-	if (cm_buf_status(&text) != CM_OK)
-		return -ENOMEM;
-	return cm_replace_file_at(l->session.dir_fd, CM_STORE_GROUPS, text.data, text.len, 0600,
-				  false);
-}
-
 void cm_local_forget_groups(struct cm_local *l)
 {
 	if (l->summary.cgroup_controllers != 0)
@@ -149,62 +123,8 @@ void cm_local_drop_groups(struct cm_local *l)
 		cm_local_forget_groups(l);
 }
 
-struct groups {
-	char *text;
-	unsigned int kind;
-	bool is_temporary;
-	/* in text */
-	const char *session_id;
-	const char *base;
-};
-
-static void clear_groups(struct groups *g)
-{
-	cm_ptr_free(&g->text);
-}
-
-static int parse_groups(struct groups *g)
-{
-	static const char format[] = GROUPS_FORMAT "\n";
-	char *line = g->text + sizeof(format) - 1;
-	char *base;
-
-	/* two digits in a line */
-	if (strncmp(g->text, format, sizeof(format) - 1) != 0 || line[0] < '0' ||
-	    line[0] > '0' + CM_CGROUP_V2 || line[1] != ' ' || line[2] < '0' || line[2] > '1' ||
-	    line[3] != '\n')
-		return -ENOENT;
-	g->session_id = line + 4;
-	base = strchr(g->session_id, '\n');
-	if (!base)
-		return -ENOENT;
-	*base = '\0';
-	g->kind = (unsigned int)(line[0] - '0');
-	g->is_temporary = line[2] == '1';
-	g->base = base + 1;
-	return 0;
-}
-
-/* 0 or -errno; -ENOENT: none are kept. What is not understood cannot be followed. */
-static int load_groups(int dir_fd, struct groups *g)
-{
-	int r;
-
-	memset(g, 0, sizeof(*g));
-	r = cm_read_text_at(dir_fd, CM_STORE_GROUPS, GROUPS_MAX, &g->text);
-	/* a NUL, or more than was ever written */
-	if (r == -EINVAL || r == -E2BIG)
-		return -ENOENT;
-	if (r < 0)
-		return r;
-	r = parse_groups(g);
-	if (r < 0)
-		clear_groups(g);
-	return r;
-}
-
 /* Where none was made, or all went with the last of them, nobody is needed to remove them. */
-static bool is_any_there(const struct groups *g)
+static bool is_any_there(const struct cm_groups *g)
 {
 	const char *dir = g->base;
 	char path[PATH_MAX];
@@ -224,14 +144,14 @@ static bool is_any_there(const struct groups *g)
 }
 
 /* As much of a plan as names the groups. */
-static int make_plan(const struct groups *g, struct cm_buf *plan)
+static int make_plan(const struct cm_groups *g, struct cm_buf *plan)
 {
 	struct cm_plan_builder *b = cm_malloc(sizeof(*b));
 	int r;
 
 	if (!b)
 		return CM_E_NOMEM;
-	cm_buf_init(plan, GROUPS_MAX + 64UL * 1024);
+	cm_buf_init(plan, CM_GROUPS_MAX + 64UL * 1024);
 	cm_plan_builder_init(b);
 	b->header.flags = CM_PLANF_TEMPORARY;
 	b->header.idmap = CM_IDMAP_SLOT;
@@ -248,7 +168,7 @@ static int make_plan(const struct groups *g, struct cm_buf *plan)
 }
 
 /* A keeper does it: it is what has the rights, and what knows how to end what is in them. */
-static int remove_groups(const struct groups *g, struct cm_error *err)
+static int remove_groups(const struct cm_groups *g, struct cm_error *err)
 {
 	const struct cm_jail_start start = { .is_temporary = true, .is_collect = true };
 	CM_AUTO_BUF struct cm_buf plan = { 0 };
@@ -268,7 +188,7 @@ static int remove_groups(const struct groups *g, struct cm_error *err)
 	return r;
 }
 
-static int collect_groups(int dir_fd, const struct groups *g, struct cm_error *err)
+static int collect_groups(int dir_fd, const struct cm_groups *g, struct cm_error *err)
 {
 	int r = is_any_there(g) ? remove_groups(g, err) : 0;
 
@@ -281,7 +201,7 @@ static int collect_groups(int dir_fd, const struct groups *g, struct cm_error *e
  * A keeper that ends by itself says so last, when its groups are gone: that of a lasting session in
  * the end record, that of any other jail to its client, who then forgets them.
  */
-static bool was_killed(const struct cm_store_session *s, const struct groups *g)
+static bool was_killed(const struct cm_store_session *s, const struct cm_groups *g)
 {
 	struct cm_end_record end = { 0 };
 
@@ -292,14 +212,14 @@ static bool was_killed(const struct cm_store_session *s, const struct groups *g)
 int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err)
 {
 	struct cm_error why = CM_ERROR_INIT;
-	struct groups g;
-	int r = load_groups(s->dir_fd, &g);
+	struct cm_groups g;
+	int r = cm_groups_load(s->dir_fd, &g);
 
 	if (r == -ENOENT)
 		return CM_OK;
 	if (r == 0 && was_killed(s, &g))
 		r = collect_groups(s->dir_fd, &g, &why);
-	clear_groups(&g);
+	cm_groups_clear(&g);
 	if (r == 0)
 		return CM_OK;
 	cm_error_set(err, CM_E_BUSY, 0, "cannot remove the control groups of session '%s'%s%s",
@@ -315,18 +235,18 @@ int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err
 int cm_local_collect_group(const char *dir, void *data)
 {
 	CM_AUTO_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct groups g;
+	struct cm_groups g;
 	int r;
 
 	(void)data;
 	if (dir_fd < 0)
 		return -errno;
-	r = load_groups(dir_fd, &g);
+	r = cm_groups_load(dir_fd, &g);
 	/* nothing that could be removed is no reason for the session's directory to stay */
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
 		r = collect_groups(dir_fd, &g, NULL);
-	clear_groups(&g);
+	cm_groups_clear(&g);
 	return r;
 }

@@ -135,6 +135,10 @@ static int take_option(const struct cm_cli_option *option, const char *spelling,
 	if (!value || *value == '\0')
 		return cm_error_set(err, CM_E_INVALID, 0, "option '%.100s' needs a value",
 				    spelling);
+	if (option->kind == CM_OPTION_LIST)
+		return cm_strv_add(option->target, value) == CM_OK
+			       ? CM_OK
+			       : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	*(const char **)option->target = value;
 	return CM_OK;
 }
@@ -149,7 +153,7 @@ static int take_letters(const char *word, int argc, char **argv,
 
 		if (!option)
 			return unknown_option(options, word, *p, err);
-		if (option->kind == CM_OPTION_TEXT)
+		if (option->kind != CM_OPTION_SWITCH)
 			return take_option(option, word, p[1] ? p + 1 : NULL, argc, argv, at, err);
 		r = take_option(option, word, NULL, argc, argv, at, err);
 	}

@@ -52,6 +52,8 @@ enum cm_cli_option_kind {
 	CM_OPTION_SWITCH = 1,
 	/* target is a const char *, which points into argv */
 	CM_OPTION_TEXT,
+	/* may be repeated; target is a struct cm_strv, which the caller clears */
+	CM_OPTION_LIST,
 };
 
 struct cm_cli_option {

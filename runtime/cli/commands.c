@@ -93,12 +93,24 @@ const struct cm_command cm_commands[] = {
 		.name = "ls",
 		.aliases = "ps list",
 		.run = cm_cmd_ls,
-		.usage = "[-a] [--json | -q]",
+		.usage = "[-a] [-s] [--filter KEY=VALUE]... [--json | -q | --format TEXT]",
 		.summary = "list sessions",
-		.details = "      --root DIR             session root\n"
-			   "      --json                 a JSON list\n"
-			   "  -a, --all                  temporary sessions too\n"
-			   "  -q, --quiet                ids only\n",
+		.details =
+			"      --root DIR             those below this session root\n"
+			"  -f, --filter KEY=VALUE     state=STATE, level=GLOB, label=KEY[=VALUE],\n"
+			"                             name=PREFIX|GLOB, repo=GLOB or root=DIR; of several of\n"
+			"                             one key one has to hold, of labels all\n"
+			"      --json                 a JSON list\n"
+			"      --format TEXT          a line a session, with {id}, {state}, {level}, {age},\n"
+			"                             {idle}, {mem}, {disk}, {repo}, {workspace}, {created},\n"
+			"                             {root}, {dir}, {label.KEY}; \\t and \\n\n"
+			"  -a, --all                  temporary sessions too\n"
+			"  -s, --size                 what each takes of the disk: walks its trees\n"
+			"  -q, --quiet                ids only: 'casemate rm $(casemate ls -q)'\n"
+			"\n"
+			"IDLE is the time since a command began or ended in it, or since it stopped; 'active'\n"
+			"is what has processes beside its init. It and MEM come from the session's control\n"
+			"groups, and are '-' where it has none.\n",
 	},
 	{
 		.name = "inspect",

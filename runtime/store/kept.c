@@ -257,6 +257,32 @@ void cm_store_kept_forget(struct cm_store *store, const struct cm_session_record
 		(void)unlinkat(kept_fd, name, 0);
 }
 
+struct visit {
+	void (*fn)(const struct cm_session_record *note, void *data);
+	void *data;
+};
+
+static bool visit_one(int kept_fd, const char *name, void *data)
+{
+	const struct visit *visit = data;
+	struct cm_session_record note;
+
+	if (read_note(kept_fd, name, &note) != CM_OK)
+		return true;
+	if (is_same(&note) == 1)
+		visit->fn(&note, visit->data);
+	cm_session_record_clear(&note);
+	return true;
+}
+
+void cm_store_kept_each(struct cm_store *store,
+			void (*fn)(const struct cm_session_record *note, void *data), void *data)
+{
+	struct visit visit = { fn, data };
+
+	(void)cm_store_each_entry(store->state_fd, CM_STORE_KEPT_DIR, visit_one, &visit);
+}
+
 static bool forget_gone(int kept_fd, const char *name, void *data)
 {
 	struct cm_session_record note;

@@ -26,12 +26,13 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err)
+static int list(struct cm_store *store, bool with_temporary, struct cm_strv *ret,
+		struct cm_error *err)
 {
 	struct cm_strv ids = { 0 };
 	int r = list_dir(store->state_fd, store->state, CM_STORE_SESSIONS, &ids, err);
 
-	if (r == CM_OK)
+	if (r == CM_OK && with_temporary)
 		r = list_dir(store->runtime_fd, store->runtime, CM_STORE_TMP, &ids, err);
 	if (r != CM_OK) {
 		cm_strv_clear(&ids);
@@ -41,4 +42,14 @@ int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *
 		qsort(ids.v, ids.n, sizeof(ids.v[0]), compare);
 	*ret = ids;
 	return CM_OK;
+}
+
+int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err)
+{
+	return list(store, true, ret, err);
+}
+
+int cm_store_list_lasting(struct cm_store *store, struct cm_strv *ret, struct cm_error *err)
+{
+	return list(store, false, ret, err);
 }

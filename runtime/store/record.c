@@ -262,11 +262,17 @@ static int read_field(const struct field *f, const struct cm_json *v, struct cm_
 	return CM_E_INVALID;
 }
 
-static const struct field *find_field(const char *key)
+/* *at: where the last one was; files have the order of the table, and thousands of them are read. */
+static const struct field *find_field(const char *key, size_t *at)
 {
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
-		if (strcmp(fields[i].key, key) == 0)
-			return &fields[i];
+	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
+		size_t next = (*at + i) % CM_ARRAY_SIZE(fields);
+
+		if (strcmp(fields[next].key, key) == 0) {
+			*at = next + 1;
+			return &fields[next];
+		}
+	}
 	return NULL;
 }
 
@@ -284,13 +290,14 @@ static int keep_unknown(const struct cm_json *root, struct cm_session_record *r)
 {
 	CM_AUTO_BUF struct cm_buf text;
 	struct cm_json_writer w;
+	size_t at = 0;
 	bool has_any = false;
 
 	cm_buf_init(&text, CM_JSON_MAX_BYTES);
 	cm_jw_init(&w, &text, false);
 	cm_jw_object(&w);
 	for (const struct cm_json *v = root->first_child; v; v = v->next) {
-		if (find_field(v->key))
+		if (find_field(v->key, &at))
 			continue;
 		has_any = true;
 		cm_jw_key(&w, v->key);
@@ -318,9 +325,10 @@ static int read_members(const struct cm_json *root, const char *id, struct cm_se
 			struct cm_error *err)
 {
 	bool is_newer = cm_json_int(root, "v", 0) > CM_STATE_VERSION;
+	size_t at = 0;
 
 	for (const struct cm_json *v = root->first_child; v; v = v->next) {
-		const struct field *f = find_field(v->key);
+		const struct field *f = find_field(v->key, &at);
 		int code = f ? read_field(f, v, r) : CM_OK;
 
 		if (code == CM_E_NOMEM)

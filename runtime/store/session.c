@@ -27,8 +27,8 @@
 /* between two looks at a lock that somebody holds */
 #define LOCK_POLL_MIN_US 500
 #define LOCK_POLL_MAX_US 20000
-/* a record is far smaller; the reader's own bound holds for the rest */
-#define STATE_FIRST_SIZE (16UL * 1024)
+/* most records are far smaller, and memory for each of a thousand would cost more than to read it */
+#define STATE_USUAL_SIZE (16UL * 1024)
 
 void cm_store_session_init(struct cm_store_session *s)
 {
@@ -252,27 +252,16 @@ static int lock_session(struct cm_store *store, const char *id, int64_t deadline
 	return CM_OK;
 }
 
-/* state.json as text. 0, or -errno. */
-static int read_state(int dir_fd, char **ret, size_t *ret_len)
+/* state.json as text: in small where it fits, else in *own. Its length, or -errno. */
+static ssize_t read_state(int dir_fd, char small[STATE_USUAL_SIZE], char **own)
 {
-	size_t sizes[] = { STATE_FIRST_SIZE, CM_JSON_MAX_BYTES + 1 };
+	ssize_t n = cm_read_file_at(dir_fd, CM_STORE_STATE, small, STATE_USUAL_SIZE);
 
-	for (size_t i = 0; i < CM_ARRAY_SIZE(sizes); i++) {
-		CM_AUTO_FREE char *text = cm_malloc(sizes[i]);
-		ssize_t n;
-
-		if (!text)
-			return -ENOMEM;
-		n = cm_read_file_at(dir_fd, CM_STORE_STATE, text, sizes[i]);
-		if (n == -E2BIG && i == 0)
-			continue;
-		if (n < 0)
-			return (int)n;
-		*ret_len = (size_t)n;
-		*ret = cm_ptr_take(&text);
-		return 0;
-	}
-	return -E2BIG;
+	if (n != -E2BIG)
+		return n;
+	*own = cm_malloc(CM_JSON_MAX_BYTES + 1);
+	return *own ? cm_read_file_at(dir_fd, CM_STORE_STATE, *own, CM_JSON_MAX_BYTES + 1)
+		    : -ENOMEM;
 }
 
 /* A temporary session that nobody described, or one whose description is lost. */
@@ -300,13 +289,14 @@ static int bare_record(struct cm_store *store, const char *id, bool is_temporary
 static int load(struct cm_store *store, const char *id, bool is_temporary,
 		struct cm_store_session *s, struct cm_error *err)
 {
-	CM_AUTO_FREE char *text = NULL;
+	CM_AUTO_FREE char *own = NULL;
+	char small[STATE_USUAL_SIZE];
 	char name[CM_STORE_NAME_SIZE];
-	size_t len = 0;
-	int r = read_state(s->dir_fd, &text, &len);
+	ssize_t len = read_state(s->dir_fd, small, &own);
+	int r = len < 0 ? (int)len : 0;
 
 	if (r == 0) {
-		r = cm_record_parse(text, len, id, &s->record, err);
+		r = cm_record_parse(own ? own : small, (size_t)len, id, &s->record, err);
 		/* the directory says what it is; a file that says otherwise was moved there */
 		s->record.is_temporary = is_temporary;
 		return r;

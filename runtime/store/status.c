@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
@@ -54,6 +55,29 @@ bool cm_store_keeper_alive(const struct cm_store_session *s)
 	fd = cm_store_openat(s->dir_fd, CM_STORE_LOCK, O_RDONLY, 0);
 	/* shared, and for a moment: the owner has it long since, or waits for us while it begins */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* The time of the lock is that of the last use: a write of the state each time would cost more. */
+void cm_store_session_touch(const struct cm_store_session *s)
+{
+	(void)utimensat(s->dir_fd, CM_STORE_LOCK, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+int64_t cm_store_session_used_ms(const struct cm_store_session *s, const struct cm_end_record *end)
+{
+	int64_t used_ms = s->record.created_ms;
+	struct stat st;
+
+	if (end && end->magic == CM_END_RECORD_MAGIC && end->real_ms > used_ms)
+		used_ms = end->real_ms;
+	if (fstatat(s->dir_fd, CM_STORE_LOCK, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		int64_t touched_ms =
+			(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+
+		if (touched_ms > used_ms)
+			used_ms = touched_ms;
+	}
+	return used_ms;
 }
 
 int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret)

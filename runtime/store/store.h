@@ -267,11 +267,17 @@ enum cm_session_status cm_session_status(const struct cm_session_record *record,
 const char *cm_session_status_name(enum cm_session_status status);
 /* Is keeper.lock held? Of a temporary session: is its client's lock held? */
 bool cm_store_keeper_alive(const struct cm_store_session *s);
+/* A command begins or ends in it: the session was used just now. */
+void cm_store_session_touch(const struct cm_store_session *s);
+/* When it was made, used or stopped last (end may be NULL), in milliseconds; 0: not known. */
+int64_t cm_store_session_used_ms(const struct cm_store_session *s, const struct cm_end_record *end);
 /* CM_OK and *ret, or CM_E_NOT_FOUND; a malformed record counts as not found. */
 int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret);
 
 /* Ids of all sessions, sorted; temporary ones too. */
 int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
+/* Without those. */
+int cm_store_list_lasting(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
 /* A directory that is filled once and then shared by all who ask for it by the same key. */
 struct cm_store_skeleton {
 	/* real path, owned; nothing in it changes while lock_fd is open, here or in a process that

@@ -64,6 +64,9 @@ int cm_record_copy(struct cm_session_record *to, const struct cm_session_record 
 /* CM_STORE_KEPT. CM_E_NOT_FOUND, with *err as it was, when nothing was kept. */
 int cm_store_kept_open(struct cm_store *store, const char *id, struct cm_store_session *ret,
 		       struct cm_error *err);
+/* Call fn for each directory that is still the one that was kept. */
+void cm_store_kept_each(struct cm_store *store,
+			void (*fn)(const struct cm_session_record *note, void *data), void *data);
 void cm_store_kept_forget(struct cm_store *store, const struct cm_session_record *record);
 
 /* A session that holds nothing. */

@@ -34,7 +34,7 @@ run run --session one -- no-such
 expect_status 127 'what is not there does not end the session'
 is "$(status_of one)" running 'which still runs'
 run ls
-like "$(out)" 'ID *STATUS*
+like "$(out)" 'ID *STATE*
 one *running*' ls
 run ls --json
 grep -q '"id": *"one"' "$work/out" && grep -q '"status": *"running"' "$work/out"

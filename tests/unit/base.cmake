@@ -8,7 +8,7 @@ set_tests_properties(unit.base_static PROPERTIES LABELS unit TIMEOUT 60)
 set_target_properties(test_base_static PROPERTIES
 	RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
 
-foreach(area base64 buf error fd fields gitref giturl loop num path remove sock submodule text)
+foreach(area base64 buf error fd fields gitref giturl loop num path remove sock submodule text tree_size)
 	cm_unit_test(base_${area} DEPS base)
 endforeach()
 foreach(area json json_write)

@@ -13,6 +13,8 @@ target_sources(test_store_commands PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_ls.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_rm.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_stop.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/session_format.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/session_view.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)
 
 cm_unit_test(redact DEPS base)

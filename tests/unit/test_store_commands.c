@@ -42,6 +42,14 @@ int cm_local_remove(struct cm_store *store, struct cm_store_session *s, bool wit
 	return cm_store_session_remove(store, s, with_files, err);
 }
 
+void cm_local_usage(const struct cm_store_session *s, struct cm_local_usage *ret)
+{
+	(void)s;
+	*ret = (struct cm_local_usage){
+		.has_memory = true, .has_tasks = true, .memory_bytes = 3 << 20, .is_active = true
+	};
+}
+
 /* The table of commands names those that need a jail, which this program does without. */
 const struct cm_command cm_commands[] = { { .name = NULL } };
 
@@ -157,6 +165,22 @@ static void hasnt(const char *text, const char *part)
 		fail_msg("'%s' in: %s", part, text);
 }
 
+/* The table has a line of this session, and it begins so. */
+static void has_row(const char *table, const char *id, const char *state)
+{
+	size_t len = strlen(id);
+
+	for (const char *line = table; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, id, len) != 0 || line[len] != ' ')
+			continue;
+		line += len + strspn(line + len, " ");
+		if (strncmp(line, state, strlen(state)) == 0 && line[strlen(state)] == ' ')
+			return;
+	}
+	fail_msg("no '%s' that is '%s' in: %s", id, state, table);
+}
+
 /* A session that tells much, started once, its keeper alive. */
 static void make_running(struct bench *b, const char *id)
 {
@@ -197,10 +221,11 @@ static void test_ls(void **state)
 	env_make(b->env, "one");
 	assert_int_equal(env_create(b->env, "run-x", true, &temporary, NULL), CM_OK);
 	run(b, cm_cmd_ls, "ls");
-	has(b->out, "one                       created");
+	has_row(b->out, "one", "created");
 	has(b->out, "/.mastracode/web/sandboxes/one\n");
-	has(b->out, "two                       running");
-	has(b->out, "full-single-id       ");
+	has_row(b->out, "two", "running");
+	has(b->out, "  full-single-id  ");
+	has(b->out, "  active  3.0 MiB  ");
 	/* what a repository's path can hold does not reach the terminal */
 	has(b->out, "/home/u/project\\x1b[31m\n");
 	hasnt(b->out, "run-x");
@@ -223,7 +248,119 @@ static void test_ls(void **state)
 	/* longer than its column, and still apart from the next */
 	env_make(b->env, "a-name-of-more-than-twenty-four");
 	run(b, cm_cmd_ls, "ls");
-	has(b->out, "a-name-of-more-than-twenty-four  created");
+	has_row(b->out, "a-name-of-more-than-twenty-four", "created");
+}
+
+static void make_labelled(struct bench *b, const char *id, const char *label)
+{
+	struct cm_session_record r = env_record(id);
+	struct cm_store_session s;
+
+	assert_int_equal(cm_strv_add(&r.labels, label), CM_OK);
+	r.repo = (char *)(uintptr_t) "https://example.org/app.git";
+	assert_int_equal(cm_store_session_create(&b->env->store, &r, &s, NULL), CM_OK);
+	cm_strv_clear(&r.labels);
+	cm_store_session_close(&s);
+}
+
+static void test_ls_filters(void **state)
+{
+	static const struct {
+		const char *options;
+		const char *ids;
+	} rows[] = {
+		{ "-f state=created", "api\napp\nweb\n" },
+		{ "-f state=running", "two\n" },
+		{ "-f state=running -f state=created", "api\napp\ntwo\nweb\n" },
+		{ "-f status=stopped", "" },
+		{ "-f name=ap", "api\napp\n" },
+		{ "-f name=*p", "app\n" },
+		{ "-f name=ap -f name=t", "api\napp\ntwo\n" },
+		{ "-f id=app", "app\n" },
+		{ "-f label=team", "api\napp\nweb\n" },
+		{ "-f label=team=a", "api\napp\n" },
+		{ "-f label=team=", "" },
+		{ "-f label=tea", "" },
+		{ "-f label=team -f label=team=b", "web\n" },
+		{ "-f label=team=a -f name=app", "app\n" },
+		{ "-f level=full*", "two\n" },
+		{ "-f level=full", "" },
+		{ "-f repo=*/app.git", "api\napp\nweb\n" },
+		{ "-f repo=app", "" },
+		{ "-f root=/elsewhere", "" },
+	};
+	struct bench *b = *state;
+	char line[128];
+
+	make_running(b, "two");
+	make_labelled(b, "app", "team=a");
+	make_labelled(b, "api", "team=a");
+	make_labelled(b, "web", "team=b");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		(void)snprintf(line, sizeof(line), "ls -q %s", rows[i].options);
+		run(b, cm_cmd_ls, line);
+		assert_int_equal(b->status, 0);
+		if (strcmp(b->out, rows[i].ids) != 0)
+			fail_msg("%s: %s", rows[i].options, b->out);
+	}
+	run(b, cm_cmd_ls, "ls --json --filter name=web");
+	has(b->out, "\"team\": \"b\"");
+}
+
+static void test_ls_bad_filters(void **state)
+{
+	static const struct {
+		const char *options;
+		const char *err;
+	} rows[] = {
+		{ "-f state", "filter 'state' is not KEY=VALUE" },
+		{ "-f state=gone", "no session has the state 'gone'" },
+		{ "-f age=3", "filter 'age=3' has an unknown key" },
+		{ "-f label=a%b", "label 'a%b=': bad key" },
+		{ "-f root=here", "a root must be an absolute path, not 'here'" },
+		{ "--format {id} --json", "--format and --json contradict each other" },
+		{ "--format x", "--format 'x' shows nothing of a session" },
+		{ "--format json", "hint: use --json" },
+		{ "--format {{.Names}}", "hint: for '{{.Names}}' write '{id}'" },
+		{ "--format {{.Zyx}}", "hint: there are {id} {state}" },
+		{ "--format {ids}", "--format: there is no '{ids}'" },
+		{ "--format {id", "--format: '{id' has no '}'" },
+		{ "--format {label.}", "--format: there is no '{label.}'" },
+	};
+	struct bench *b = *state;
+	char line[128];
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		(void)snprintf(line, sizeof(line), "ls %s", rows[i].options);
+		run(b, cm_cmd_ls, line);
+		assert_int_equal(b->status, CM_EXIT_FAILURE);
+		assert_string_equal(b->out, "");
+		has(b->err, rows[i].err);
+		has(b->err, "hint: ");
+	}
+}
+
+static void test_ls_format(void **state)
+{
+	struct bench *b = *state;
+
+	make_running(b, "two");
+	make_labelled(b, "web", "team=b");
+	run(b, cm_cmd_ls, "ls --format {id}\\t{state}:{level}<{label.team}>{mem}\\\\n");
+	assert_string_equal(b->out, "two\trunning:full-single-id<>3.0 MiB\\n\n"
+				    "web\tcreated:-<b>-\\n\n");
+	run(b, cm_cmd_ls, "ls --format {repo}|{workspace}");
+	assert_string_equal(b->out, "-|/home/u/project\\x1b[31m\n"
+				    "https://example.org/app.git|https://example.org/app.git\n");
+	run(b, cm_cmd_ls, "ls --format {dir} -f name=web");
+	has(b->out, "/web\n");
+	/* only then are trees walked */
+	run(b, cm_cmd_ls, "ls --format {disk} -f name=web");
+	has(b->out, " KiB\n");
+	run(b, cm_cmd_ls, "ls -f name=web");
+	hasnt(b->out, "DISK");
+	run(b, cm_cmd_ls, "ls -s -f name=web");
+	has(b->out, "  DISK  ");
 }
 
 static void damage(struct bench *b, const char *id)
@@ -243,8 +380,8 @@ static void test_damaged(void **state)
 	damage(b, "a");
 	run(b, cm_cmd_ls, "ls");
 	assert_int_equal(b->status, 0);
-	has(b->out, "a                         error");
-	has(b->out, "b                         created");
+	has_row(b->out, "a", "error");
+	has_row(b->out, "b", "created");
 	has(b->err, "casemate rm a");
 	run(b, cm_cmd_inspect, "inspect a");
 	assert_int_equal(b->status, CM_EXIT_FAILURE);
@@ -329,7 +466,7 @@ static void test_stop(void **state)
 	assert_int_equal(b->status, 0);
 	assert_int_equal(n_stops, 1);
 	run(b, cm_cmd_ls, "ls");
-	has(b->out, "a                         stopped");
+	has_row(b->out, "a", "stopped");
 	run(b, cm_cmd_inspect, "inspect a");
 	has(b->out, "last end      stopped at ");
 	/* again is no error */
@@ -533,6 +670,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_ls),
+		T(test_ls_filters),
+		T(test_ls_bad_filters),
+		T(test_ls_format),
 		T(test_damaged),
 		T(test_inspect),
 		T(test_unknown_ids),
