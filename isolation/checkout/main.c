@@ -45,8 +45,9 @@ struct command {
 	struct cm_credential credential;
 	/* --from */
 	const char *base;
-	/* --status */
+	/* --status, --unsaved */
 	const char *status_path;
+	bool wants_unsaved;
 	/* --ssh-agent */
 	const char *agent;
 	int credential_fd;
@@ -65,7 +66,7 @@ static const char usage[] =
 	"                         [--depth N] [--ca-file FILE] [--credential-fd N] [--home DIR]\n"
 	"                         [--ssh-agent SOCKET] [--ssh-host HOST] [--ssh-port N]\n"
 	"                         [--progress-fd N] [--report-fd N]\n"
-	"       casemate-checkout --status PATH [--progress-fd N]\n"
+	"       casemate-checkout --status PATH [--unsaved] [--progress-fd N]\n"
 	"\n"
 	"Check a local git repository out into the new directory DIR, or fetch a remote one into the\n"
 	"mirror DIR, which can then be checked out.\n"
@@ -98,7 +99,8 @@ static const char usage[] =
 	"                    name and for each key of ssh the private one and its passphrase\n"
 	"  --progress-fd N   write progress to descriptor N, one JSON object a line\n"
 	"  --report-fd N     write the result to descriptor N, one JSON object\n"
-	"  --status PATH     print how many files of a work tree are not committed\n";
+	"  --status PATH     print how many files of a work tree are not committed\n"
+	"  --unsaved         and what no remote has: stashes, commits; looks into submodules\n";
 
 static int bad_usage(struct cm_error *err, const char *what)
 {
@@ -186,6 +188,8 @@ static int parse_option(struct command *cmd, int option, struct cm_error *err)
 		cmd->fetch.is_fresh = true;
 	else if (option == 'w')
 		cmd->checkout.wants_modules = true;
+	else if (option == 'U')
+		cmd->wants_unsaved = true;
 	else
 		return parse_number_option(cmd, option, err);
 	return CM_OK;
@@ -266,8 +270,11 @@ static int check_command(const struct command *cmd, struct cm_error *err)
 		return CM_OK;
 	if (cmd->status_path)
 		return n_checkout + n_fetch > 0 || c->ref || c->pr > 0 || cmd->report_fd >= 0
-			       ? bad_usage(err, "--status goes with --progress-fd alone")
+			       ? bad_usage(err,
+					   "--status goes with --unsaved and --progress-fd alone")
 			       : CM_OK;
+	if (cmd->wants_unsaved)
+		return bad_usage(err, "--unsaved needs --status");
 	if (n_fetch > 0 && n_checkout > 0)
 		return bad_usage(err, "a checkout and a fetch are two commands");
 	if (n_fetch > 0 && (!cmd->fetch.url || !cmd->fetch.mirror))
@@ -310,6 +317,7 @@ static int parse_command(struct command *cmd, int argc, char **argv, struct cm_e
 		{ "progress-fd", required_argument, NULL, 'p' },
 		{ "report-fd", required_argument, NULL, 'R' },
 		{ "status", required_argument, NULL, 'S' },
+		{ "unsaved", no_argument, NULL, 'U' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -348,17 +356,17 @@ static int run_fetch(struct command *cmd, struct cm_report *rep, struct cm_error
 	return r;
 }
 
-static int run_status(const char *path, struct cm_error *err)
+static int run_status(const struct command *cmd, struct cm_error *err)
 {
 	struct cm_source src = CM_SOURCE_INIT;
-	uint64_t count = 0;
-	int r = cm_source_open(path, &src, err);
+	struct cm_status status;
+	int r = cm_source_open(cmd->status_path, &src, err);
 
 	if (r == CM_OK)
-		r = cm_status_count(&src, &count, err);
+		r = cm_status_read(&src, cmd->wants_unsaved, &status, err);
 	cm_source_clear(&src);
 	cm_pulse_stop();
-	return r == CM_OK ? cm_report_status(count, err) : r;
+	return r == CM_OK ? cm_report_status(&status, cmd->wants_unsaved, err) : r;
 }
 
 /* Whatever libgit2 says then: what was exceeded is why it failed. */
@@ -392,7 +400,7 @@ static int run(struct command *cmd, struct cm_report *rep, struct cm_error *err)
 		cm_library_close();
 		return r;
 	}
-	r = cmd->status_path ? run_status(cmd->status_path, err) : run_guarded(cmd, rep, err);
+	r = cmd->status_path ? run_status(cmd, err) : run_guarded(cmd, rep, err);
 	cm_pulse_stop();
 	cm_library_close();
 	return r;

@@ -208,7 +208,7 @@ int cm_report_finish(struct cm_report *rep, const struct cm_error *failure, stru
 	return write_line(rep->report_fd, &out, err);
 }
 
-int cm_report_status(uint64_t uncommitted, struct cm_error *err)
+int cm_report_status(const struct cm_status *status, bool with_unsaved, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
 	struct cm_json_writer w;
@@ -216,7 +216,16 @@ int cm_report_status(uint64_t uncommitted, struct cm_error *err)
 	cm_buf_init(&out, 256);
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
-	cm_jw_kuint(&w, "uncommitted", uncommitted);
+	cm_jw_key(&w, "uncommitted");
+	if (status->is_tree_known)
+		cm_jw_uint(&w, status->uncommitted);
+	else
+		cm_jw_null(&w);
+	cm_jw_kuint(&w, "untracked", status->untracked);
+	if (with_unsaved) {
+		cm_jw_kuint(&w, "stashes", status->stashes);
+		cm_jw_kuint(&w, "commits", status->commits);
+	}
 	cm_jw_end_object(&w);
 	return write_line(STDOUT_FILENO, &out, err);
 }

@@ -8,6 +8,7 @@
 
 #include "casemate/error.h"
 #include "isolation/checkout/library.h"
+#include "isolation/checkout/status.h"
 #include "runtime/base/buf.h"
 
 /* A submodule that may be fetched: where it comes from, and where it belongs. */
@@ -68,7 +69,7 @@ int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt,
  */
 int cm_report_finish(struct cm_report *rep, const struct cm_error *failure, struct cm_error *err);
 /* The answer of --status, on standard output. */
-int cm_report_status(uint64_t uncommitted, struct cm_error *err);
+int cm_report_status(const struct cm_status *status, bool with_unsaved, struct cm_error *err);
 /* "casemate-checkout: MSG" and "hint: HINT" on standard error, inert on a terminal. */
 void cm_report_print_error(const struct cm_error *failure);
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "isolation/checkout/library.h"
+#include "isolation/checkout/unsaved.h"
 
 /* So that a tree with a million untracked files costs no more than one with a thousand. */
 static int stop_at_limit(const git_diff *so_far, const git_diff_delta *delta, const char *pathspec,
@@ -69,7 +70,18 @@ static int head_tree(git_repository *repo, git_tree **ret, struct cm_error *err)
 	return CM_OK;
 }
 
-static int compare(git_repository *repo, uint64_t *ret, struct cm_error *err)
+static uint64_t count_untracked(const git_diff *changed)
+{
+	size_t n = git_diff_num_deltas(changed);
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += git_diff_get_delta(changed, i)->status == GIT_DELTA_UNTRACKED;
+	return count;
+}
+
+static int compare(git_repository *repo, bool with_submodules, struct cm_status *ret,
+		   struct cm_error *err)
 {
 	CM_AUTO_GIT(git_tree) git_tree *tree = NULL;
 	CM_AUTO_GIT(git_diff) git_diff *staged = NULL;
@@ -79,14 +91,20 @@ static int compare(git_repository *repo, uint64_t *ret, struct cm_error *err)
 
 	if (r != CM_OK)
 		return r;
-	opts.flags = GIT_DIFF_IGNORE_SUBMODULES | GIT_DIFF_INCLUDE_UNTRACKED;
+	opts.flags = GIT_DIFF_INCLUDE_UNTRACKED;
+	/* whatever the repository says of them itself */
+	opts.ignore_submodules =
+		with_submodules ? GIT_SUBMODULE_IGNORE_NONE : GIT_SUBMODULE_IGNORE_ALL;
+	if (!with_submodules)
+		opts.flags |= GIT_DIFF_IGNORE_SUBMODULES;
 	opts.notify_cb = stop_at_limit;
 	r = git_diff_tree_to_index(&staged, repo, tree, NULL, &opts);
 	if (r == 0)
 		r = git_diff_index_to_workdir(&changed, repo, NULL, &opts);
 	if (r < 0 && r != GIT_EUSER)
 		return cm_library_error(err, "cannot compare the work tree with HEAD");
-	*ret = r == GIT_EUSER ? CM_STATUS_MAX : count_either(staged, changed);
+	ret->uncommitted = r == GIT_EUSER ? CM_STATUS_MAX : count_either(staged, changed);
+	ret->untracked = changed ? count_untracked(changed) : 0;
 	return CM_OK;
 }
 
@@ -104,16 +122,19 @@ static bool has_own_tree(const git_repository *repo, const char *path)
 	       a.st_ino == b.st_ino;
 }
 
-int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error *err)
+int cm_status_read(const struct cm_source *src, bool with_unsaved, struct cm_status *ret,
+		   struct cm_error *err)
 {
 	CM_AUTO_GIT(git_repository) git_repository *repo = NULL;
+	int r = CM_OK;
 
+	*ret = (struct cm_status){ .is_tree_known = true };
 	/* src->repo was opened without its work tree */
 	if (git_repository_open_ext(&repo, src->path, GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) < 0)
 		return cm_library_error(err, "cannot open repository '%s'", src->path);
-	if (!has_own_tree(repo, src->path)) {
-		*ret = 0;
-		return CM_OK;
-	}
-	return compare(repo, ret, err);
+	if (has_own_tree(repo, src->path))
+		r = compare(repo, with_unsaved, ret, err);
+	else
+		ret->is_tree_known = git_repository_is_bare(repo);
+	return r == CM_OK && with_unsaved ? cm_unsaved_count(repo, ret, err) : r;
 }

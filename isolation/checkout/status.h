@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a work tree is not committed: for the note that a checkout leaves it out. */
+/*
+ * How much of a work tree is not committed: for the note that a checkout leaves it out, and before it is
+ * removed.
+ */
 #ifndef CM_ISOLATION_CHECKOUT_STATUS_H
 #define CM_ISOLATION_CHECKOUT_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "casemate/error.h"
@@ -10,11 +14,23 @@
 
 #define CM_STATUS_MAX 1000
 
+struct cm_status {
+	/* false: the work tree is elsewhere, so nothing is known of its files; a bare one has none */
+	bool is_tree_known;
+	/* paths that are changed, staged or untracked (an untracked directory is one); and of those the
+	 * untracked ones */
+	uint64_t uncommitted;
+	uint64_t untracked;
+	/* unsaved.h; 0 unless they were asked for */
+	uint64_t stashes;
+	uint64_t commits;
+};
+
 /*
- * Paths that are changed, staged or untracked (an untracked directory is one), at most
- * CM_STATUS_MAX. Submodules are not looked into. 0 where src is a git directory, or has its work tree
- * elsewhere. Reads only.
+ * Each number is at most CM_STATUS_MAX. with_unsaved: also what no remote has, and submodules are
+ * looked into. Reads only.
  */
-int cm_status_count(const struct cm_source *src, uint64_t *ret, struct cm_error *err);
+int cm_status_read(const struct cm_source *src, bool with_unsaved, struct cm_status *ret,
+		   struct cm_error *err);
 
 #endif

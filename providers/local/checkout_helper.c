@@ -168,24 +168,65 @@ int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struc
 	return r;
 }
 
-int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
-			      struct cm_error *err)
+/* *ret: the answer, which the caller frees; NULL where there is none that is understood. */
+static int ask_status(struct cm_local *l, const char *path, bool with_unsaved,
+		      struct cm_json_doc **ret, struct cm_buf *ret_err, struct cm_error *err)
 {
 	char *all[8] = { (char *)(uintptr_t)HELPER_INSIDE, (char *)(uintptr_t) "--status",
 			 (char *)(uintptr_t)path };
 	struct cm_local_program program = { 0 };
-	struct cm_json_doc *doc = NULL;
+	size_t n = 3;
 	int r;
 
-	*ret = -1;
+	*ret = NULL;
+	if (with_unsaved)
+		all[n++] = (char *)(uintptr_t) "--unsaved";
 	cm_buf_init(&program.out, REPORT_MAX);
 	cm_buf_init(&program.err, REPORT_MAX);
-	r = run(l, all, 3, &program, err);
-	if (r == CM_OK && program.out.len > 0 &&
-	    cm_json_parse(program.out.data, program.out.len, "status", 0, &doc, NULL) == CM_OK)
-		*ret = cm_json_int(cm_json_root(doc), "uncommitted", -1);
-	cm_json_free(doc);
+	r = run(l, all, n, &program, err);
+	if (r == CM_OK && program.end.kind == CM_END_EXIT && program.end.status == 0 &&
+	    program.out.len > 0)
+		(void)cm_json_parse(program.out.data, program.out.len, "status", 0, ret, NULL);
+	if (r == CM_OK && !*ret && ret_err && program.err.len > 0)
+		cm_buf_append(ret_err, program.err.data, strcspn(program.err.data, "\n"));
 	cm_buf_clear(&program.out);
 	cm_buf_clear(&program.err);
 	return r;
+}
+
+int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
+			      struct cm_error *err)
+{
+	struct cm_json_doc *doc = NULL;
+	int r = ask_status(l, path, false, &doc, NULL, err);
+
+	*ret = doc ? cm_json_int(cm_json_root(doc), "uncommitted", -1) : -1;
+	cm_json_free(doc);
+	return r;
+}
+
+int cm_checkout_helper_unsaved(struct cm_local *l, const char *path,
+			       struct cm_checkout_unsaved *ret, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf said = { 0 };
+	struct cm_json_doc *doc = NULL;
+	const struct cm_json *root;
+	int r;
+
+	cm_buf_init(&said, REPORT_MAX);
+	r = ask_status(l, path, true, &doc, &said, err);
+	if (r < 0)
+		return r;
+	root = doc ? cm_json_root(doc) : NULL;
+	*ret = (struct cm_checkout_unsaved){
+		.uncommitted = cm_json_int(root, "uncommitted", -1),
+		.untracked = cm_json_int(root, "untracked", -1),
+		.stashes = cm_json_int(root, "stashes", -1),
+		.commits = cm_json_int(root, "commits", -1),
+	};
+	cm_json_free(doc);
+	if (ret->uncommitted >= 0 && ret->untracked >= 0 && ret->stashes >= 0 && ret->commits >= 0)
+		return CM_OK;
+	return cm_error_set(err, CM_E_CHECKOUT, 0, "%.300s",
+			    said.len > 0 ? said.data : "its work tree is elsewhere");
 }

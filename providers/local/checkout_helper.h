@@ -39,6 +39,19 @@ int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struc
 int cm_checkout_helper_status(struct cm_local *l, const char *path, int64_t *ret,
 			      struct cm_error *err);
 
+struct cm_checkout_unsaved {
+	int64_t uncommitted;
+	int64_t untracked;
+	int64_t stashes;
+	int64_t commits;
+};
+/*
+ * What would be lost with the repository at path. CM_E_CHECKOUT: that cannot be told, and why. A jail
+ * says so: numbers, and a text that nobody follows.
+ */
+int cm_checkout_helper_unsaved(struct cm_local *l, const char *path,
+			       struct cm_checkout_unsaved *ret, struct cm_error *err);
+
 /*
  * As long as it gets on it may take its time, and it says so several times a second. What does not
  * get on waits for something that may never come, such as the other end of a FIFO or of a

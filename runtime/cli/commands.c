@@ -202,6 +202,46 @@ const struct cm_command cm_commands[] = {
 			"                             earlier rm kept of it\n",
 	},
 	{
+		.name = "prune",
+		.aliases = "",
+		.run = cm_cmd_prune,
+		.usage = "[--older-than DURATION] [--keep-last N] [--files] [OPTION...]",
+		.summary = "forget sessions that are not used any more",
+		.details =
+			"      --older-than DURATION  those that were not used for so long: 7d, 12h\n"
+			"      --keep-last N          all but the N that were used last\n"
+			"      --state STATE          stopped, error or created; may be repeated\n"
+			"  -l, --label KEY[=VALUE]    those with this label; may be repeated\n"
+			"  -f, --filter KEY=VALUE     as 'casemate ls' has it; may be repeated\n"
+			"  -a, --all                  all that do not run\n"
+			"      --files                their session directories, too\n"
+			"      --force                also directories with work that is nowhere else\n"
+			"  -n, --dry-run              remove nothing\n"
+			"      --root DIR             those below this session root\n"
+			"      --json                 a JSON object: removed, kept, failed, bytes\n"
+			"  -q, --quiet                print the ids alone\n"
+			"\n"
+			"All that is said has to hold. A session that runs never goes. With --files one\n"
+			"whose directory has a git repository with uncommitted changes, untracked files,\n"
+			"stashes, or commits that no remote has, stays and is named; so does one of which\n"
+			"that cannot be told. Looked at are the checkout, the session directory, and what\n"
+			"is right in it.\n",
+	},
+	{
+		.name = "df",
+		.aliases = "",
+		.run = cm_cmd_df,
+		.usage = "[--json]",
+		.summary = "show what sessions take of the disk, and what could go",
+		.details =
+			"      --json                 a JSON object\n"
+			"\n"
+			"RECLAIMABLE is what belongs to sessions that do not run ('casemate prune'; their\n"
+			"directories with --files), directories that were kept ('casemate rm --files ID'),\n"
+			"and mirrors and skeletons that nobody uses, which the next session would make anew.\n"
+			"A '+' says that something could not be looked at.\n",
+	},
+	{
 		.name = "doctor",
 		.aliases = "",
 		.run = cm_cmd_doctor,

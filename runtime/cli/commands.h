@@ -55,6 +55,8 @@ int cm_cmd_logs(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_events(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_prune(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_df(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_doctor(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_config(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_help(struct cm_cli *cli, int argc, char **argv);

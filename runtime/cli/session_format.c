@@ -142,7 +142,7 @@ static int add_text(struct cm_session_format *f, const char *text, size_t len, s
 
 		if (i + 1 < len && text[i] == '\\')
 			escape = memchr(escapes, text[i + 1], sizeof(escapes) - 1);
-		cm_buf_putc(&plain, escape ? meant[escape - escapes] : text[i]);
+		cm_buf_append(&plain, escape ? &meant[escape - escapes] : &text[i], 1);
 		i += escape != NULL;
 	}
 	if (cm_buf_status(&plain) != CM_OK)

@@ -37,7 +37,7 @@ void cm_session_view_read(const struct cm_store_session *s, enum cm_session_stat
 	if (status == CM_STATUS_RUNNING)
 		cm_local_usage(s, &ret->usage);
 	if (with_size)
-		cm_store_session_size(s, &ret->size);
+		cm_store_session_size(s, true, &ret->size);
 }
 
 const char *cm_session_field_name(enum cm_session_field field)

@@ -299,7 +299,7 @@ void cm_store_skeleton_close(struct cm_store_skeleton *skeleton);
  */
 int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir, void *data),
 		     void *data, struct cm_error *err);
-/* Free slots whose claimer died before it made a session. Reads all slots: for ls and rm. */
+/* Free slots whose claimer died before it made a session. Reads all slots: for rm and prune. */
 int cm_store_collect_slots(struct cm_store *store, struct cm_error *err);
 
 #endif

@@ -17,7 +17,7 @@ const char *cm_store_part_name(enum cm_store_part part)
 		[CM_STORE_PART_HOME] = "homes",
 		[CM_STORE_PART_TMP] = "tmp",
 		[CM_STORE_PART_DIRECTORY] = "directories",
-		[CM_STORE_PART_KEPT] = "kept directories",
+		[CM_STORE_PART_KEPT] = "kept",
 		[CM_STORE_PART_MIRROR] = "mirrors",
 		[CM_STORE_PART_SKELETON] = "skeletons",
 	};
@@ -80,22 +80,23 @@ static bool add_entry(int dir_fd, const char *name, void *data)
 	return true;
 }
 
-static void read_parts(const struct cm_store_session *s, struct parts *ret)
+static void read_parts(const struct cm_store_session *s, bool with_dir, struct parts *ret)
 {
 	*ret = (struct parts){ .has = { [CM_STORE_PART_STATE] = true } };
 	if (cm_store_each_entry(s->dir_fd, ".", add_entry, ret) < 0)
 		ret->of[CM_STORE_PART_STATE].is_partial = true;
 	ret->has[CM_STORE_PART_DIRECTORY] =
-		cm_store_session_has_dir(&s->record) &&
+		with_dir && cm_store_session_has_dir(&s->record) &&
 		dir_size(s->record.root, s->record.id, &ret->of[CM_STORE_PART_DIRECTORY]);
 }
 
-void cm_store_session_size(const struct cm_store_session *s, struct cm_tree_size *ret)
+void cm_store_session_size(const struct cm_store_session *s, bool with_dir,
+			   struct cm_tree_size *ret)
 {
 	struct parts parts;
 
 	*ret = (struct cm_tree_size){ 0 };
-	read_parts(s, &parts);
+	read_parts(s, with_dir, &parts);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(parts.of); i++)
 		add_size(ret, &parts.of[i]);
 }
@@ -115,7 +116,7 @@ static int add_sessions(struct cm_store *store, struct cm_store_usage *usage, st
 					     0, &s, NULL) != CM_OK)
 			continue;
 		is_idle = !cm_store_keeper_alive(&s);
-		read_parts(&s, &parts);
+		read_parts(&s, true, &parts);
 		for (size_t p = 0; p < CM_ARRAY_SIZE(parts.of); p++) {
 			if (parts.has[p])
 				add_share(usage, (enum cm_store_part)p, &parts.of[p], is_idle);

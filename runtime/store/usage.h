@@ -34,8 +34,9 @@ struct cm_store_usage {
 const char *cm_store_part_name(enum cm_store_part part);
 /* Walks all of it. What cannot be read makes the numbers partial, and is no error. */
 int cm_store_usage_read(struct cm_store *store, struct cm_store_usage *ret, struct cm_error *err);
-/* One session's: its state directory and, where it worked in that, <root>/<id>. */
-void cm_store_session_size(const struct cm_store_session *s, struct cm_tree_size *ret);
+/* One session's: its state directory and, with_dir and where it worked in that, <root>/<id>. */
+void cm_store_session_size(const struct cm_store_session *s, bool with_dir,
+			   struct cm_tree_size *ret);
 /* Did the session work in <root>/<id>? One on a workspace of the user's own made no such thing. */
 bool cm_store_session_has_dir(const struct cm_session_record *record);
 

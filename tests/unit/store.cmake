@@ -9,8 +9,11 @@ set_tests_properties(unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT
 # The commands on them; stopping one is a stand-in's business.
 cm_unit_test(store_commands DEPS store cli_front)
 target_sources(test_store_commands PRIVATE
+	${PROJECT_SOURCE_DIR}/providers/local/prune.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_df.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_inspect.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_ls.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_prune.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_rm.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_stop.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_format.c

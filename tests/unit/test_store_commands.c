@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ls, inspect, stop and rm: what they print and do, with stand-ins behind stop and rm. */
 #include "providers/local/local.h"
+#include "providers/local/unsaved.h"
 #include "runtime/base/json.h"
 #include "runtime/cli/commands.h"
 #include "tests/unit/test_store_env.h"
+
+#include <time.h>
 
 struct bench {
 	struct env *env;
@@ -48,6 +51,17 @@ void cm_local_usage(const struct cm_store_session *s, struct cm_local_usage *ret
 	*ret = (struct cm_local_usage){
 		.has_memory = true, .has_tasks = true, .memory_bytes = 3 << 20, .is_active = true
 	};
+}
+
+/* What a jail would say: of sessions whose name begins so. */
+int cm_local_check_unsaved(struct cm_store_session *s, const struct cm_config *config,
+			   struct cm_error *err)
+{
+	assert_non_null(config);
+	assert_true(s->lock_fd >= 0);
+	if (strncmp(s->record.id, "dirty", 5) != 0)
+		return CM_OK;
+	return cm_error_set(err, CM_E_EXISTS, 0, "'%s' has 1 stash", s->session_dir);
 }
 
 /* The table of commands names those that need a jail, which this program does without. */
@@ -363,6 +377,186 @@ static void test_ls_format(void **state)
 	has(b->out, "  DISK  ");
 }
 
+/* Stopped, and used last so many hours ago; its directory has a file. */
+static void make_used(struct bench *b, const char *id, int hours, const char *label)
+{
+	struct timespec when[2] = { { .tv_nsec = UTIME_OMIT },
+				    { .tv_sec = time(NULL) - hours * 3600 } };
+	struct cm_session_record r = env_record(id);
+	struct cm_store_session s;
+	char path[200];
+
+	r.created_ms = 1700000000000;
+	r.generation = 1;
+	if (label)
+		assert_int_equal(cm_strv_add(&r.labels, label), CM_OK);
+	assert_int_equal(cm_store_session_create(&b->env->store, &r, &s, NULL), CM_OK);
+	cm_strv_clear(&r.labels);
+	assert_int_equal(cm_store_session_dir_make(&b->env->store, &s, NULL), CM_OK);
+	(void)snprintf(path, sizeof(path), "%s/file", s.session_dir);
+	assert_int_equal(cm_replace_file_at(AT_FDCWD, path, "x", 1, 0600, false), 0);
+	assert_int_equal(utimensat(s.dir_fd, "lock", when, 0), 0);
+	cm_store_session_close(&s);
+}
+
+static bool has_files(struct bench *b, const char *id)
+{
+	char path[200];
+
+	(void)snprintf(path, sizeof(path), "%s/%s/file", b->env->store.root, id);
+	return access(path, F_OK) == 0;
+}
+
+static void test_prune_chooses(void **state)
+{
+	static const struct {
+		const char *options;
+		/* the longest unused first */
+		const char *ids;
+	} rows[] = {
+		{ "--all", "d\nc\nb\na\nnew\n" },
+		{ "--older-than 90m", "d\nc\nb\n" },
+		{ "--older-than 20d", "" },
+		{ "--keep-last 2", "d\nc\nb\n" },
+		{ "--keep-last 9", "" },
+		{ "--keep-last 4 --older-than 90m", "d\n" },
+		{ "--label team", "c\na\n" },
+		{ "--label team=x", "c\n" },
+		{ "--label team --keep-last 1", "c\n" },
+		{ "--state created", "new\n" },
+		{ "--state stopped", "d\nc\nb\na\n" },
+		{ "--state stopped --state created --older-than 150m", "d\nc\n" },
+		{ "--filter name=c", "c\n" },
+		{ "--root /elsewhere --all", "" },
+	};
+	struct bench *b = *state;
+	char line[128];
+
+	make_running(b, "running");
+	env_make(b->env, "new");
+	make_used(b, "a", 1, "team=y");
+	make_used(b, "b", 2, NULL);
+	make_used(b, "c", 3, "team=x");
+	make_used(b, "d", 4, NULL);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		(void)snprintf(line, sizeof(line), "prune -n %s", rows[i].options);
+		run(b, cm_cmd_prune, line);
+		if (b->status != 0 || strcmp(b->out, rows[i].ids) != 0)
+			fail_msg("%s: %d, %s%s", rows[i].options, b->status, b->out, b->err);
+	}
+	/* nothing went, and nothing counts as used by it */
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "a\nb\nc\nd\nnew\nrunning\n");
+	run(b, cm_cmd_prune, "prune --older-than 90m --keep-last 1");
+	assert_string_equal(b->out, "d\nc\nb\n");
+	has(b->err, "note: 3 sessions removed, ");
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "a\nnew\nrunning\n");
+	/* as after rm, their directories stay and can be named */
+	assert_true(has_files(b, "b"));
+	run(b, cm_cmd_rm, "rm --files b");
+	assert_int_equal(b->status, 0);
+	assert_false(has_files(b, "b"));
+}
+
+static void test_prune_files(void **state)
+{
+	struct bench *b = *state;
+
+	make_used(b, "dirty", 3, NULL);
+	make_used(b, "clean", 3, NULL);
+	run(b, cm_cmd_prune, "prune --all --files");
+	assert_int_equal(b->status, 0);
+	assert_string_equal(b->out, "clean\n");
+	has(b->err, "note: session 'dirty' stays: '");
+	has(b->err, "/dirty' has 1 stash\n");
+	assert_false(has_files(b, "clean"));
+	assert_true(has_files(b, "dirty"));
+	run(b, cm_cmd_prune, "prune --all --files --json");
+	assert_int_equal(b->status, 0);
+	has(b->out, "\"removed\":[],\"kept\":[{\"id\":\"dirty\",\"code\":\"exists\"");
+	/* without its files nothing is lost */
+	run(b, cm_cmd_prune, "prune --all --json");
+	has(b->out, "{\"dry_run\":false,\"removed\":[{\"id\":\"dirty\",\"bytes\":");
+	has(b->out, "\"files\":false}],\"kept\":[],\"failed\":[],\"bytes\":");
+	assert_true(has_files(b, "dirty"));
+	make_used(b, "dirty2", 3, NULL);
+	run(b, cm_cmd_prune, "prune --all --files --force -q");
+	assert_string_equal(b->out, "dirty2\n");
+	assert_string_equal(b->err, "");
+	assert_false(has_files(b, "dirty2"));
+}
+
+/* Another command has it, or uses it just now. */
+static void test_prune_in_use(void **state)
+{
+	struct bench *b = *state;
+	struct cm_store_session s;
+
+	make_used(b, "a", 3, NULL);
+	assert_int_equal(cm_store_session_open(&b->env->store, "a", true, 0, &s, NULL), CM_OK);
+	run(b, cm_cmd_prune, "prune --all");
+	assert_string_equal(b->out, "");
+	cm_store_session_touch(&s);
+	cm_store_session_close(&s);
+	run(b, cm_cmd_prune, "prune --older-than 2h");
+	assert_string_equal(b->out, "");
+	run(b, cm_cmd_prune, "prune --all");
+	assert_string_equal(b->out, "a\n");
+}
+
+static void test_prune_refuses(void **state)
+{
+	static const struct {
+		const char *options;
+		const char *err;
+	} rows[] = {
+		{ "", "prune does not say which sessions are to go\nhint: give --older-than 7d" },
+		{ "--files", "prune does not say which sessions are to go" },
+		{ "--all --older-than 3d", "--all and a choice contradict each other" },
+		{ "--all --force", "--force needs --files" },
+		{ "--state running", "prune removes no session that runs" },
+		{ "--state gone", "no session has the state 'gone'" },
+		{ "--older-than soon", "--older-than must be a duration" },
+		{ "--keep-last 0", "--keep-last must be 1 to" },
+		{ "--filter x", "filter 'x' is not KEY=VALUE" },
+		{ "a", "'a' is not an option of 'prune'\nhint: 'casemate rm a'" },
+	};
+	struct bench *b = *state;
+	char line[128];
+
+	make_used(b, "a", 3, NULL);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		(void)snprintf(line, sizeof(line), "prune %s", rows[i].options);
+		run(b, cm_cmd_prune, line);
+		assert_int_equal(b->status, CM_EXIT_FAILURE);
+		has(b->err, rows[i].err);
+	}
+	run(b, cm_cmd_ls, "ls -q");
+	assert_string_equal(b->out, "a\n");
+}
+
+static void test_df(void **state)
+{
+	struct bench *b = *state;
+
+	run(b, cm_cmd_df, "df");
+	assert_int_equal(b->status, 0);
+	has(b->out, "WHAT ");
+	make_running(b, "running");
+	make_used(b, "a", 3, NULL);
+	make_used(b, "b", 3, NULL);
+	run(b, cm_cmd_rm, "rm b");
+	run(b, cm_cmd_df, "df --json");
+	assert_int_equal(b->status, 0);
+	has(b->out, "\"homes\": {\n    \"count\": 2,");
+	has(b->out, "\"reclaimable_count\": 1,");
+	has(b->out, "\"directories\": {\n    \"count\": 1,");
+	has(b->out, "\"kept\": {\n    \"count\": 1,");
+	run(b, cm_cmd_df, "df a");
+	assert_int_equal(b->status, CM_EXIT_FAILURE);
+}
+
 static void damage(struct bench *b, const char *id)
 {
 	char path[64];
@@ -673,6 +867,11 @@ int main(void)
 		T(test_ls_filters),
 		T(test_ls_bad_filters),
 		T(test_ls_format),
+		T(test_prune_chooses),
+		T(test_prune_files),
+		T(test_prune_in_use),
+		T(test_prune_refuses),
+		T(test_df),
 		T(test_damaged),
 		T(test_inspect),
 		T(test_unknown_ids),
