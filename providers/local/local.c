@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "providers/local/local_internal.h"
+#include "providers/local/prune.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/giturl.h"
@@ -27,6 +28,7 @@ void cm_local_init(struct cm_local *l)
 	cm_jail_init(&l->jail);
 	cm_buf_init(&l->plan_text, 4UL * 1024 * 1024);
 	l->store.state_fd = l->store.runtime_fd = l->store.slot_fd = -1;
+	l->cap_fd = -1;
 }
 
 void cm_local_note(struct cm_local *l, const char *text)
@@ -234,7 +236,27 @@ static int open_locked(struct cm_local *l, struct cm_error *err)
 	return r;
 }
 
-int cm_local_session(struct cm_local *l, struct cm_error *err)
+/* Before what takes long, and lasts: the start looks again, and then holds the lock. */
+static int check_cap(struct cm_local *l, struct cm_error *err)
+{
+	int r = cm_local_cap(l, err);
+
+	cm_local_uncap(l);
+	return r;
+}
+
+/* A temporary session counts from here on. */
+static int create_below_cap(struct cm_local *l, const char *id, struct cm_error *err)
+{
+	int r = cm_local_cap(l, err);
+
+	if (r == CM_OK)
+		r = create(l, id, err);
+	cm_local_uncap(l);
+	return r;
+}
+
+static int find_session(struct cm_local *l, struct cm_error *err)
 {
 	char id[64];
 	int r = cm_local_env_begin(l, err);
@@ -248,11 +270,11 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 		l->is_kept = l->spec.is_kept;
 		if (l->is_kept)
 			r = name_workspace(l, err);
-		return r < 0 ? r : create(l, id, err);
+		return r < 0 ? r : create_below_cap(l, id, err);
 	}
 	r = open_locked(l, err);
 	if (r == CM_E_NOT_FOUND && !l->must_exist) {
-		r = create(l, l->spec.session_id, err);
+		r = create_below_cap(l, l->spec.session_id, err);
 		if (r != CM_E_EXISTS)
 			return r;
 		/* somebody else was quicker: it is an existing one */
@@ -263,6 +285,8 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	l->has_session = true;
 	l->is_running = cm_store_keeper_alive(&l->session);
 	r = cm_local_adopt(l, err);
+	if (r == CM_OK && !l->is_running)
+		r = check_cap(l, err);
 	if (r == CM_OK)
 		cm_store_session_touch(&l->session);
 	/* a start writes the record before anything runs; where there is none, what is to run again
@@ -270,6 +294,15 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 	if (r == CM_OK && l->is_running && l->spec.is_setup_again)
 		r = cm_store_session_save(&l->session, false, err);
 	return r == CM_OK && !l->is_running ? cm_store_socket_check(&l->session, err) : r;
+}
+
+int cm_local_session(struct cm_local *l, struct cm_error *err)
+{
+	int r = find_session(l, err);
+
+	if (r == CM_OK && !l->is_running && l->spec.retention)
+		cm_local_retention(&l->store, l->spec.retention, l->config);
+	return r;
 }
 
 const char *cm_local_cwd(const struct cm_local *l)
@@ -327,6 +360,8 @@ static bool goes_before_its_keeper(const struct cm_local *l)
 void cm_local_close(struct cm_local *l)
 {
 	bool is_early = goes_before_its_keeper(l);
+
+	cm_local_uncap(l);
 
 	/* first the jail, then what it used; meanwhile what the jail does not use */
 	if (l->is_temporary)

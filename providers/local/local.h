@@ -73,6 +73,9 @@ struct cm_local {
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 
+	/* the lock of starts that have a cap, until this one counts; -1: not held */
+	int cap_fd;
+
 	/* of the helper's report where the checkout failed: names to look up, and not to pass on */
 	char checkout_reason[24];
 	char checkout_code[24];

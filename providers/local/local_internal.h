@@ -61,6 +61,13 @@ int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan);
 void cm_local_forget_groups(struct cm_local *l);
 /* The same for the session's own jail, where the session is temporary. */
 void cm_local_drop_groups(struct cm_local *l);
+/*
+ * cap.c: refused where as many sessions run as may; else the lock that says so is held (where there is
+ * a cap), until what is started counts itself, or cm_local_close.
+ */
+int cm_local_cap(struct cm_local *l, struct cm_error *err);
+void cm_local_uncap(struct cm_local *l);
+
 /* remove.c: what a killed keeper of this session, whose lock is held, has left of its groups. */
 int cm_local_collect_left(const struct cm_store_session *s, struct cm_error *err);
 /* remove.c: for cm_store_collect. 0 or negative. */

@@ -112,7 +112,7 @@ static int remove_one(struct cm_store *store, const struct cm_prune *prune,
 	/* one that worked elsewhere made none */
 	pruned->with_files = prune->with_files && cm_store_session_has_dir(&s->record);
 	if (pruned->with_files && !prune->is_forced)
-		r = cm_local_check_unsaved(s, config, err);
+		r = cm_local_check_unsaved(s, config, prune->look_ms, err);
 	if (r != CM_OK)
 		return r;
 	if (prune->wants_size)

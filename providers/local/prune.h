@@ -41,6 +41,8 @@ struct cm_prune {
 	/* no more are begun after so many, and after this time (CLOCK_MONOTONIC); 0: no bound */
 	size_t max;
 	int64_t deadline_ms;
+	/* how long git may look at one session's directory; 0: the usual time */
+	unsigned int look_ms;
 	/* of each that was chosen; may be NULL. s and why are lent. */
 	void (*tell)(void *data, const struct cm_pruned *pruned);
 	void *data;

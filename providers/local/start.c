@@ -216,6 +216,8 @@ int cm_local_start(struct cm_local *l, struct cm_error *err)
 			return r;
 	}
 	r = bound(l, err);
+	if (r == CM_OK && !l->is_temporary)
+		r = cm_local_cap(l, err);
 	if (r == CM_OK)
 		r = cm_local_mount_own(l, &extra, &marker, err);
 	if (r < 0)
@@ -262,6 +264,8 @@ int cm_local_started(struct cm_local *l, struct cm_error *err)
 	struct cm_session_record *record = &l->session.record;
 	int r = CM_OK;
 
+	/* its keeper has the session's lock */
+	cm_local_uncap(l);
 	l->is_new = false;
 	if (l->is_temporary)
 		return CM_OK;

@@ -25,10 +25,10 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
-/* of one directory, and of all looks at it together */
+/* of one directory */
 #define MAX_REPOSITORIES 64
 #define MAX_ENTRIES 4096
-#define LOOK_S 60
+#define LOOK_MS 60000
 
 static int unknown(const char *path, const char *why, struct cm_error *err)
 {
@@ -163,9 +163,11 @@ static int look(struct cm_local *l, const struct cm_strv *repositories, struct c
 	return r;
 }
 
-static int timer(struct cm_error *err)
+static int timer(unsigned int ms, struct cm_error *err)
 {
-	const struct itimerspec when = { .it_value = { .tv_sec = LOOK_S } };
+	const struct itimerspec when = {
+		.it_value = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 },
+	};
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
 	if (fd < 0 || timerfd_settime(fd, 0, &when, NULL) < 0) {
@@ -176,9 +178,9 @@ static int timer(struct cm_error *err)
 }
 
 static int look_in_jail(struct cm_store_session *s, const struct cm_strv *repositories,
-			const struct cm_config *config, struct cm_error *err)
+			const struct cm_config *config, unsigned int look_ms, struct cm_error *err)
 {
-	CM_AUTO_FD int timer_fd = timer(err);
+	CM_AUTO_FD int timer_fd = timer(look_ms != 0 ? look_ms : LOOK_MS, err);
 	const struct cm_local_events events = { .cancel_fd = timer_fd };
 	struct cm_local l;
 	struct cm_spec spec;
@@ -202,10 +204,11 @@ static int look_in_jail(struct cm_store_session *s, const struct cm_strv *reposi
 }
 
 int cm_local_check_unsaved(struct cm_store_session *s, const struct cm_config *config,
-			   struct cm_error *err)
+			   unsigned int look_ms, struct cm_error *err)
 {
 	CM_AUTO_STRV struct cm_strv repositories = { 0 };
 	int r = list_repositories(s, &repositories, err);
 
-	return r < 0 || repositories.n == 0 ? r : look_in_jail(s, &repositories, config, err);
+	return r < 0 || repositories.n == 0 ? r
+					    : look_in_jail(s, &repositories, config, look_ms, err);
 }

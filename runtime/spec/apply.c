@@ -9,6 +9,7 @@
 #include "runtime/spec/apply_internal.h"
 #include "runtime/spec/cpuset.h"
 #include "runtime/spec/labels.h"
+#include "runtime/spec/retention.h"
 
 #define MAX_NUMBER 64
 
@@ -287,6 +288,21 @@ static int apply_session(struct cm_apply *a, struct cm_error *err)
 	return cm_apply_store(a, cm_strdup(a->setting->value), err);
 }
 
+static int apply_retention(struct cm_apply *a, struct cm_error *err)
+{
+	const char *value = a->setting->value;
+	struct cm_retention retention;
+	int r = cm_apply_check_text(a, value, err);
+
+	if (r == CM_OK && strcmp(value, "none") == 0) {
+		free(cm_ptr_take(&a->spec->retention));
+		return CM_OK;
+	}
+	if (r == CM_OK)
+		r = cm_retention_parse(value, a->setting->what, &retention, err);
+	return r == CM_OK ? cm_apply_store(a, cm_strdup(value), err) : r;
+}
+
 static int apply_integer(struct cm_apply *a, struct cm_error *err)
 {
 	int *field = cm_key_field(a->info, a->spec);
@@ -475,21 +491,37 @@ static int apply_nothing(struct cm_apply *a, struct cm_error *err)
 }
 
 static int (*const appliers[])(struct cm_apply *a, struct cm_error *err) = {
-	[CM_KIND_BOOL] = apply_bool,	    [CM_KIND_TRI] = apply_tri,
-	[CM_KIND_SIZE] = apply_limit,	    [CM_KIND_COUNT] = apply_limit,
-	[CM_KIND_MILLI] = apply_limit,	    [CM_KIND_DURATION] = apply_limit,
-	[CM_KIND_CPUSET] = apply_cpuset,    [CM_KIND_WORD] = apply_word,
-	[CM_KIND_NAME] = apply_name,	    [CM_KIND_LIST] = apply_list,
-	[CM_KIND_ENV] = apply_env,	    [CM_KIND_LABEL] = apply_label,
-	[CM_KIND_VOLUME] = cm_apply_volume, [CM_KIND_WORKSPACE] = cm_apply_workspace,
-	[CM_KIND_REPO] = cm_apply_repo,	    [CM_KIND_BRANCH] = cm_apply_branch,
-	[CM_KIND_PATH] = cm_apply_path,	    [CM_KIND_ROOT] = cm_apply_root,
-	[CM_KIND_SESSION] = apply_session,  [CM_KIND_RESULT] = cm_apply_result,
-	[CM_KIND_NUMBER] = apply_integer,   [CM_KIND_MOUNT] = cm_apply_mount,
-	[CM_KIND_ULIMIT] = apply_ulimit,    [CM_KIND_ENV_FILE] = apply_nothing,
-	[CM_KIND_POLICY] = apply_nothing,   [CM_KIND_PROFILE] = apply_nothing,
-	[CM_KIND_SHELL] = apply_nothing,    [CM_KIND_CREDENTIAL] = apply_nothing,
-	[CM_KIND_FILE] = apply_nothing,	    [CM_KIND_SWITCH] = apply_nothing,
+	[CM_KIND_BOOL] = apply_bool,
+	[CM_KIND_TRI] = apply_tri,
+	[CM_KIND_SIZE] = apply_limit,
+	[CM_KIND_COUNT] = apply_limit,
+	[CM_KIND_MILLI] = apply_limit,
+	[CM_KIND_DURATION] = apply_limit,
+	[CM_KIND_CPUSET] = apply_cpuset,
+	[CM_KIND_WORD] = apply_word,
+	[CM_KIND_NAME] = apply_name,
+	[CM_KIND_LIST] = apply_list,
+	[CM_KIND_ENV] = apply_env,
+	[CM_KIND_LABEL] = apply_label,
+	[CM_KIND_VOLUME] = cm_apply_volume,
+	[CM_KIND_WORKSPACE] = cm_apply_workspace,
+	[CM_KIND_REPO] = cm_apply_repo,
+	[CM_KIND_BRANCH] = cm_apply_branch,
+	[CM_KIND_PATH] = cm_apply_path,
+	[CM_KIND_ROOT] = cm_apply_root,
+	[CM_KIND_SESSION] = apply_session,
+	[CM_KIND_RETENTION] = apply_retention,
+	[CM_KIND_RESULT] = cm_apply_result,
+	[CM_KIND_NUMBER] = apply_integer,
+	[CM_KIND_MOUNT] = cm_apply_mount,
+	[CM_KIND_ULIMIT] = apply_ulimit,
+	[CM_KIND_ENV_FILE] = apply_nothing,
+	[CM_KIND_POLICY] = apply_nothing,
+	[CM_KIND_PROFILE] = apply_nothing,
+	[CM_KIND_SHELL] = apply_nothing,
+	[CM_KIND_CREDENTIAL] = apply_nothing,
+	[CM_KIND_FILE] = apply_nothing,
+	[CM_KIND_SWITCH] = apply_nothing,
 	[CM_KIND_HELP] = apply_nothing,
 };
 

@@ -36,6 +36,8 @@ enum cm_key_kind {
 	/* a path of the host that must be absolute already (after '~') */
 	CM_KIND_ROOT,
 	CM_KIND_SESSION,
+	/* retention.h; in JSON an object, too */
+	CM_KIND_RETENTION,
 	CM_KIND_RESULT,
 	CM_KIND_NUMBER,
 	/* other spellings of a key, and options that configure the reading itself */

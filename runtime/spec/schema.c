@@ -102,6 +102,12 @@ static void write_type(struct cm_json_writer *w, const struct cm_key_info *info)
 		cm_jw_kuint(w, "maximum", info->max);
 	} else if (info->kind == CM_KIND_WORD) {
 		write_words(w, info);
+	} else if (info->kind == CM_KIND_RETENTION) {
+		cm_jw_key(w, "type");
+		cm_jw_array(w);
+		cm_jw_string(w, "string");
+		cm_jw_string(w, "object");
+		cm_jw_end_array(w);
 	} else if (info->flags & CM_KEYF_LIST) {
 		write_list(w, cm_key_is_map(info) ? "object" : "string");
 	} else {

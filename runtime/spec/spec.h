@@ -85,6 +85,8 @@ struct cm_limits {
 	 * long from its start on in any case */
 	struct cm_limit idle;
 	struct cm_limit lifetime;
+	/* of all of the user's that run at once, this one included; each start's own */
+	struct cm_limit sessions;
 	/* "0-1,3"; NULL: not limited */
 	char *cpuset;
 	bool is_cpuset_optional;
@@ -133,6 +135,8 @@ struct cm_spec {
 	/* run them although they ran already */
 	bool is_setup_again;
 
+	/* as retention.h has it; NULL: sessions stay */
+	char *retention;
 	/* "KEY=value", a key once; and those of them that the command line has, as in asked */
 	struct cm_strv labels;
 	struct cm_strv labels_asked;

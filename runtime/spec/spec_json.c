@@ -62,6 +62,8 @@ static const char *wanted(const struct cm_key_info *info)
 		return "a string or a list of strings";
 	case CM_KIND_WORKSPACE:
 		return "a string or false";
+	case CM_KIND_RETENTION:
+		return "a string or an object";
 	case CM_KIND_CPUSET:
 	case CM_KIND_WORD:
 	case CM_KIND_NAME:
@@ -323,6 +325,40 @@ static int unknown_key(const struct reader *rd, const struct cm_json *v, struct 
 	return r;
 }
 
+/* { "older-than": "7d", "keep-last": 20, "files": false } as the option has it. */
+static int read_retention(const struct reader *rd, struct cm_layer *layer,
+			  const struct cm_key_info *info, const struct cm_json *v,
+			  struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf text = { 0 };
+
+	cm_buf_init(&text, 4096);
+	for (const struct cm_json *m = v->first_child; m; m = m->next) {
+		bool is_files = strcmp(m->key, "files") == 0;
+		const char *comma = text.len > 0 ? "," : "";
+
+		if (!is_files && strcmp(m->key, "older-than") != 0 &&
+		    strcmp(m->key, "keep-last") != 0)
+			return unknown_member(rd, info, m,
+					      "there are \"older-than\", \"keep-last\" and "
+					      "\"files\"",
+					      err);
+		if (is_files && m->type == CM_JSON_BOOL)
+			cm_buf_printf(&text, "%s%s", m->u.boolean ? comma : "",
+				      m->u.boolean ? "files" : "");
+		else if (m->type == CM_JSON_INT && !is_files)
+			cm_buf_printf(&text, "%s%s=%" PRId64, comma, m->key, m->u.integer);
+		else if (m->type == CM_JSON_STRING && !is_files)
+			cm_buf_printf(&text, "%s%s=%s", comma, m->key, m->u.string);
+		else
+			return cm_error_set(
+				err, CM_E_INVALID, 0, "%s:%u: \"%s\" of '%s' must be %s, not %s",
+				rd->name, m->line, m->key, info->json,
+				is_files ? "true or false" : "a number or a string", type_text(m));
+	}
+	return add(rd, layer, info, v, text.data ? text.data : "", err);
+}
+
 static int read_key(const struct reader *rd, struct cm_layer *layer, const struct cm_json *v,
 		    struct cm_error *err)
 {
@@ -332,6 +368,8 @@ static int read_key(const struct reader *rd, struct cm_layer *layer, const struc
 		return unknown_key(rd, v, err);
 	if (cm_key_is_map(info) && v->type == CM_JSON_OBJECT)
 		return read_map(rd, layer, info, v, err);
+	if (info->kind == CM_KIND_RETENTION && v->type == CM_JSON_OBJECT)
+		return read_retention(rd, layer, info, v, err);
 	if (info->flags & CM_KEYF_LIST)
 		return read_list(rd, layer, info, v, err);
 	return read_scalar(rd, layer, info, v, "", err);

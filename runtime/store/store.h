@@ -14,6 +14,8 @@
  *	                     /exec/<id>/   journals of detached commands (journal.h)
  *	                     /events.*     what happened in the session (events.h)
  *	                     /home /tmp    private home and /tmp of the session
+ *	<state>/starts                     lock of starts that have a cap
+ *	<state>/pruned                     its time is that of the last look for what may go
  *	<state>/new/                       sessions being made or taken away, not visible yet or any more
  *	<state>/kept/<id>.<16 hex>         a session that was removed, and whose directory stayed
  *	<state>/ids/<n>                    a slot of kernel ids (root): session's id, session root
@@ -278,6 +280,13 @@ int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *re
 int cm_store_list(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
 /* Without those. */
 int cm_store_list_lasting(struct cm_store *store, struct cm_strv *ret, struct cm_error *err);
+/* How many sessions run, temporary ones too; no more than max are looked for. */
+size_t cm_store_count_live(struct cm_store *store, size_t max);
+/*
+ * The lock of starts that count others, for as long as *ret_fd is open: 0; 1 when somebody has it; or
+ * -errno.
+ */
+int cm_store_starts_lock(struct cm_store *store, int *ret_fd);
 /* A directory that is filled once and then shared by all who ask for it by the same key. */
 struct cm_store_skeleton {
 	/* real path, owned; nothing in it changes while lock_fd is open, here or in a process that

@@ -134,7 +134,7 @@ static void test_names(void **state)
 	(void)state;
 	assert_string_equal(cm_error_name(CM_OK), "ok");
 	assert_string_equal(cm_error_name(CM_E_LIMIT), "limit");
-	assert_string_equal(cm_error_name(CM_E_MIN), "setup");
+	assert_string_equal(cm_error_name(CM_E_MIN), "too-many-sessions");
 	assert_string_equal(cm_error_name(CM_E_MIN - 1), "unknown");
 	assert_string_equal(cm_error_name(1), "unknown");
 	for (int a = CM_E_MIN; a < 0; a++) {

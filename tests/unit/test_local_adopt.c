@@ -93,6 +93,9 @@ static const struct row rows[] = {
 	{ CM_KEY_LABEL, "--label|a=1|-l|b=2", "--label|a=2", "a=1, b=2" },
 	{ CM_KEY_LABEL, "--label|a=1", "--label|a=", "a=1" },
 	{ CM_KEY_LABEL, "", "--label|a=1", "none" },
+	/* each start's own */
+	{ CM_KEY_RETENTION, "--retention|keep-last=1", "--retention|keep-last=2", "" },
+	{ CM_KEY_MAX_SESSIONS, "--max-sessions|1", "--max-sessions|2", "" },
 	{ CM_KEY_KEEP, "", "--keep", "" },
 	/* the store's to say */
 	{ CM_KEY_ROOT, "", "--root|/x", "" },

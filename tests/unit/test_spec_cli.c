@@ -248,7 +248,7 @@ static const struct {
 	/* a variable that is only passed is named and not told */
 	{ "config|show|-m|1G|-e|TOKEN|-e|A=b|--pass-env|X*", 0,
 	  "env = TOKEN\nenv = A=b\npass-env = X*\ntimeout = unlimited\n"
-	  "idle-timeout = unlimited\nlifetime = unlimited\nmemory = 1G\n"
+	  "idle-timeout = unlimited\nlifetime = unlimited\nmax-sessions = unlimited\nmemory = 1G\n"
 	  "pids-limit = 4096?\nopen-files = 65536?\noutput = unlimited\nnetwork = none\n"
 	  "user = user\ngit = pinned\nmin-level = no-cgroup\n",
 	  "" },
@@ -257,6 +257,7 @@ static const struct {
 	  "timeout = unlimited                             # built in\n"
 	  "idle-timeout = unlimited                        # built in\n"
 	  "lifetime = unlimited                            # built in\n"
+	  "max-sessions = unlimited                        # built in\n"
 	  "memory = 1G                                     # --memory\n"
 	  "pids-limit = 4096?                              # built in\n"
 	  "open-files = 65536?                             # built in\n"

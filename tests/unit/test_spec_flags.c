@@ -86,6 +86,10 @@ static const struct {
 	  "idle-timeout=unlimited lifetime=unlimited -- a" },
 	{ "--label|a.b/c-d_e=x y|-l|b=|-lb=2|--label|z=\xc3\xa4=|a",
 	  "label=a.b/c-d_e=x y label=b=2 label=z=\xc3\xa4= -- a" },
+	{ "--max-sessions|5|a", "max-sessions=5 -- a" },
+	{ "--retention|older-than=7d,keep-last=3,files|a",
+	  "retention=older-than=7d,keep-last=3,files -- a" },
+	{ "--retention|keep-last=3|--retention|none|a", "-- a" },
 	{ "--output|64M|a", "output=64M -- a" },
 	{ "-it|bash", "tty=true interactive=true -- bash" },
 	{ "-itm4G|bash", "memory=4G tty=true interactive=true -- bash" },
@@ -181,6 +185,7 @@ static void test_good_lines(void **state)
 	}
 }
 
+#define RETENTION_HINT "for example older-than=7d,keep-last=20; 'files' adds their directories"
 #define TEN "0123456789"
 #define LABEL_HINT "the key of a label is 1 to 63 of A-Z a-z 0-9 . _ / -"
 #define LIMIT_HINT(example)                                                                        \
@@ -244,6 +249,16 @@ static const struct {
 	  "the value of a label is at most 256 bytes of UTF-8, without control characters" },
 	{ "--label|a=\xff|a", CM_E_INVALID, "--label 'a': bad value",
 	  "the value of a label is at most 256 bytes of UTF-8, without control characters" },
+	{ "--max-sessions|0|a", CM_E_INVALID, "--max-sessions must be 1 to 1000000, not '0'",
+	  LIMIT_HINT("50") },
+	{ "--retention|files|a", CM_E_INVALID, "--retention does not say which sessions may go",
+	  RETENTION_HINT },
+	{ "--retention|keep-last=0|a", CM_E_INVALID, "--retention must be 1 to 1000000, not '0'",
+	  RETENTION_HINT },
+	{ "--retention|older-than=7d;x|a", CM_E_INVALID,
+	  "--retention must be a duration such as 90s, 1.5h or 2m30s, not '7d;x'", RETENTION_HINT },
+	{ "--retention|keep-last=1,all|a", CM_E_INVALID, "--retention does not know 'all'",
+	  RETENTION_HINT },
 	{ "--idle-timeout|30m|a", CM_E_INVALID, "--idle-timeout needs --session",
 	  "a temporary session ends with its command; --timeout DURATION ends that" },
 	{ "--keep|--lifetime|8h|a", CM_E_INVALID, "--lifetime needs --session",

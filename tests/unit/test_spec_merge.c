@@ -285,6 +285,8 @@ static const struct {
 	{ "", "{\"lifetime\": \"1d\"}", "lifetime=1d", NULL },
 	{ "--lifetime 8h", "{\"lifetime\": \"none\"}", "lifetime=8h",
 	  "c.json:1: 'lifetime' cannot widen '8h' (--lifetime) to 'none'; ignored" },
+	{ "", "{\"max-sessions\": 5}", "max-sessions=5", NULL },
+	{ "--max-sessions 9", "{\"max-sessions\": 5}", "max-sessions=5", NULL },
 	{ "--open-files 100", "{\"open-files\": 50}", "open-files=50", NULL },
 	{ "--output 1G", "{\"output\": \"1M\"}", "output=1M", NULL },
 	/* processors: what is in both */
@@ -394,6 +396,7 @@ static void test_a_ceiling_never_widens(void **state)
 		{ "timeout", "1ms", "1h" },
 		{ "idle-timeout", "1s", "unlimited" },
 		{ "lifetime", "1s", "2s" },
+		{ "max-sessions", "1", "unlimited" },
 		{ "cpus", "0.5", "64" },
 		{ "open-files", "16", "17" },
 		{ "output", "1", "1G" },

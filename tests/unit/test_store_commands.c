@@ -55,8 +55,9 @@ void cm_local_usage(const struct cm_store_session *s, struct cm_local_usage *ret
 
 /* What a jail would say: of sessions whose name begins so. */
 int cm_local_check_unsaved(struct cm_store_session *s, const struct cm_config *config,
-			   struct cm_error *err)
+			   unsigned int look_ms, struct cm_error *err)
 {
+	assert_int_equal(look_ms, 0);
 	assert_non_null(config);
 	assert_true(s->lock_fd >= 0);
 	if (strncmp(s->record.id, "dirty", 5) != 0)

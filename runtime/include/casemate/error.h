@@ -43,14 +43,15 @@ extern "C" {
 	X(BUG, -15, "bug", "an internal error")                                                    \
 	X(LEVEL, -16, "level", "the isolation level asked for cannot be had here")                 \
 	X(CHECKOUT, -17, "checkout", "the repository could not be checked out")                    \
-	X(SETUP, -18, "setup", "a setup command failed")
+	X(SETUP, -18, "setup", "a setup command failed")                                           \
+	X(SESSIONS, -19, "too-many-sessions", "as many sessions run as may")
 
 enum cm_errc {
 	CM_OK = 0,
 #define X(name, number, text, meaning) CM_E_##name = number,
 	CM_ERRORS(X)
 #undef X
-	CM_E_MIN = -18,
+	CM_E_MIN = -19,
 };
 
 #define CM_ERROR_MSG_SIZE 480
