@@ -165,6 +165,47 @@ static void test_drops_and_says_so(void **state)
 	assert_int_equal(faccessat(dir_fd, "elsewhere", F_OK, 0), -1);
 }
 
+static int hold_lock(int dir_fd, int ready_fd)
+{
+	int fd = openat(dir_fd, CM_STORE_EVENTS_SEQ, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0 || write(ready_fd, "", 1) != 1)
+		return 1;
+	(void)usleep(4000);
+	return 0;
+}
+
+/* A lock that is held for a moment is waited for. */
+static void test_waits_a_little(void **state)
+{
+	CM_AUTO_FD int dir_fd = open_scratch(state);
+	struct cm_event_log log = log_of(dir_fd);
+	int n_written = 0;
+
+	write_event(&log, "x.y", 0, 1);
+	/* the moment may be longer on a machine that has much to do */
+	for (int i = 0; i < 20; i++) {
+		uint64_t before = log.dropped;
+		int fds[2];
+		int status;
+		char c;
+		pid_t pid;
+
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		pid = fork_child();
+		if (pid == 0)
+			_exit(hold_lock(dir_fd, fds[1]));
+		assert_int_equal(read(fds[0], &c, 1), 1);
+		write_event(&log, "x.y", 0, 1);
+		n_written += log.dropped <= before && log.dropped == 0;
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		cm_fd_close(&fds[0]);
+		cm_fd_close(&fds[1]);
+	}
+	assert_true(n_written > 0);
+}
+
 static void test_turns_over(void **state)
 {
 	CM_AUTO_FD int dir_fd = open_scratch(state);
@@ -375,6 +416,91 @@ static void test_writer_dies(void **state)
 	cm_event_reader_close(&r);
 }
 
+struct reading {
+	int dir_fd;
+	/* 0: those that are there */
+	uint64_t last;
+};
+
+/* Reads on until it has the last one; none is missing. */
+static int read_until(void *data)
+{
+	const struct reading *reading = data;
+	struct cm_event_reader r = open_events(reading->dir_fd);
+	struct cm_json_doc *doc;
+	uint64_t seq = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		while ((doc = next_event(&r)) != NULL) {
+			if (number_of(cm_json_root(doc), "seq") != ++seq)
+				return 2;
+			cm_json_free(doc);
+		}
+		if (seq >= reading->last)
+			return 0;
+		(void)usleep(1000);
+	}
+	return 3;
+}
+
+static off_t size_of(int dir_fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(dir_fd, CM_STORE_EVENTS, &st, AT_SYMLINK_NOFOLLOW), 0);
+	return st.st_size;
+}
+
+/* A log that one more line fits in; how many it has. */
+static uint64_t make_full(int dir_fd)
+{
+	struct cm_event_log log = log_of(dir_fd);
+	off_t line_max;
+	uint64_t n = 0;
+
+	assert_int_equal(cm_remove_tree_at(dir_fd, CM_STORE_EVENTS), 0);
+	assert_int_equal(cm_remove_tree_at(dir_fd, CM_STORE_EVENTS_OLD), 0);
+	assert_int_equal(cm_remove_tree_at(dir_fd, CM_STORE_EVENTS_SEQ), 0);
+	do {
+		write_event(&log, "x.y", 0, 14000);
+		n++;
+		/* numbers become longer */
+		line_max = size_of(dir_fd) / (off_t)n + 20;
+	} while (size_of(dir_fd) + 2 * line_max < (off_t)CM_EVENTS_MAX);
+	assert_int_equal(log.dropped, 0);
+	return n;
+}
+
+/* One more line fits, and then the log is turned over, at each of the last steps of a reader. */
+static void test_turned_over_meanwhile(void **state)
+{
+	CM_AUTO_FD int dir_fd = open_scratch(state);
+	struct reading reading = { .dir_fd = dir_fd, .last = 0 };
+	struct cm_event_log log = log_of(dir_fd);
+	int n_steps = 1;
+
+	(void)make_full(dir_fd);
+	while (kill_walk_killed_at(read_until, &reading, n_steps))
+		n_steps += 10;
+	for (int n = n_steps - 30; n < n_steps; n++) {
+		int status = -1;
+		pid_t pid;
+
+		reading.last = make_full(dir_fd) + 3;
+		pid = kill_walk_stopped_at(read_until, &reading, n);
+		assert_true(pid > 0);
+		write_event(&log, "x.y", 0, 14000);
+		assert_int_equal(faccessat(dir_fd, CM_STORE_EVENTS_OLD, F_OK, 0), -1);
+		write_event(&log, "x.y", 0, 14000);
+		assert_int_equal(faccessat(dir_fd, CM_STORE_EVENTS_OLD, F_OK, 0), 0);
+		write_event(&log, "x.y", 0, 14000);
+		assert_int_equal(log.dropped, 0);
+		assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 static void test_reader_of_damage(void **state)
 {
 	CM_AUTO_FD int dir_fd = open_scratch(state);
@@ -448,9 +574,17 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_line),	     T(test_drops_and_says_so), T(test_turns_over),
-		T(test_two_writers), T(test_recovers),		T(test_full_disk),
-		T(test_writer_dies), T(test_reader_of_damage),	T(test_no_memory),
+		T(test_line),
+		T(test_drops_and_says_so),
+		T(test_waits_a_little),
+		T(test_turns_over),
+		T(test_two_writers),
+		T(test_recovers),
+		T(test_full_disk),
+		T(test_writer_dies),
+		T(test_turned_over_meanwhile),
+		T(test_reader_of_damage),
+		T(test_no_memory),
 	};
 #undef T
 	return cmocka_run_group_tests(tests, NULL, NULL);

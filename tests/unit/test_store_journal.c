@@ -441,10 +441,18 @@ static void test_short_segment(void **state)
 	assert_int_equal(end, HEAD + SEGMENT + 100);
 	/* nor does a file that no writer made lead astray */
 	write_file(j.dir_fd, "out.99999999999999999999", "x", 1);
+	write_file(j.dir_fd, "out.9999999999999999", "x", 1);
 	write_file(j.dir_fd, "out.18446744073709551614", "x", 1);
 	write_file(j.dir_fd, "out.00001", "x", 1);
 	assert_int_equal(cm_journal_end(&r, CM_JOURNAL_OUT), HEAD + SEGMENT + 100);
 	(void)read_on(&r, CM_JOURNAL_OUT, 0, 3000, &gap, &end);
+	assert_int_equal(end, HEAD + SEGMENT + 100);
+	{
+		CM_AUTO_FD int fd = openat(j.dir_fd, "out.head", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+		assert_int_equal(cm_write_all(fd, "zzzz", 4), 0);
+	}
+	(void)read_on(&r, CM_JOURNAL_OUT, 0, 70000, &gap, &end);
 	assert_int_equal(end, HEAD + SEGMENT + 100);
 	cm_journal_reader_close(&r);
 	cm_journal_close(&j);
@@ -806,6 +814,20 @@ static void test_prune(void **state)
 	assert_int_equal(faccessat(dir_fd, "exec/notes", F_OK, 0), 0);
 }
 
+/* By number, in whatever order the directory has them. */
+static void test_prune_the_oldest(void **state)
+{
+	CM_AUTO_FD int dir_fd = open_scratch(state);
+	uint64_t kept[5];
+
+	for (uint32_t i = 0; i < 41; i++)
+		make_one(dir_fd, exec_id(1, 1 + i * 7 % 41), true);
+	for (uint32_t i = 0; i < CM_ARRAY_SIZE(kept); i++)
+		kept[i] = exec_id(1, 37 + i);
+	cm_journal_prune(dir_fd, CM_ARRAY_SIZE(kept), 1);
+	assert_listed(dir_fd, kept, CM_ARRAY_SIZE(kept));
+}
+
 /* --- reading while it is written ----------------------------------------------------------- */
 
 #define LIVE_BYTES (HEAD + 300 * SEGMENT + 77)
@@ -873,6 +895,66 @@ static void test_followers(void **state)
 	cm_journal_close(&j);
 }
 
+struct reading {
+	int dir_fd;
+	uint64_t from;
+};
+
+/* The next bytes, which nothing is missing before. */
+static int read_next(void *data)
+{
+	const struct reading *reading = data;
+	struct cm_journal_reader r;
+	uint64_t at = reading->from;
+	char buf[100];
+	ssize_t n;
+
+	open_reader(reading->dir_fd, ID, &r);
+	/* the file that they come in, or would have come in, is open */
+	at--;
+	n = cm_journal_read(&r, CM_JOURNAL_OUT, &at, buf, 1);
+	if (n != 1 || at != reading->from - 1)
+		return 2;
+	at++;
+	n = cm_journal_read(&r, CM_JOURNAL_OUT, &at, buf, sizeof(buf));
+	if (n < 0 || at != reading->from)
+		return 3;
+	for (ssize_t i = 0; i < n; i++) {
+		if (buf[i] != byte_of(at + (uint64_t)i))
+			return 4;
+	}
+	return 0;
+}
+
+/* The writer begins another segment at each step of a reader that waits in the one before. */
+static void test_writer_meanwhile(void **state)
+{
+	CM_AUTO_FD int dir_fd = open_scratch(state);
+	struct reading reading = { .dir_fd = dir_fd, .from = HEAD + 100 };
+	int n = 1;
+
+	for (;; n++) {
+		struct cm_journal j;
+		int status = -1;
+		pid_t pid;
+
+		create(dir_fd, ID, &j);
+		feed(&j, CM_JOURNAL_OUT, HEAD + 100, 60000);
+		pid = kill_walk_stopped_at(read_next, &reading, n);
+		feed(&j, CM_JOURNAL_OUT, SEGMENT, 60000);
+		cm_journal_close(&j);
+		if (pid >= 0) {
+			assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+			assert_int_equal(waitpid(pid, &status, 0), pid);
+			assert_int_equal(status, 0);
+		}
+		assert_int_equal(cm_journal_remove(dir_fd, ID), 0);
+		if (pid < 0)
+			break;
+	}
+	assert_true(n > 20);
+}
+
 /* --- out of memory ------------------------------------------------------------------------- */
 
 static bool open_and_list(void *data)
@@ -920,6 +1002,8 @@ int main(void)
 		T(test_writer_dies),
 		T(test_remover_dies),
 		T(test_prune),
+		T(test_prune_the_oldest),
+		T(test_writer_meanwhile),
 		T(test_followers),
 		T(test_no_memory),
 	};
