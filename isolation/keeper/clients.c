@@ -51,6 +51,8 @@ static int index_of(const struct cm_keeper *k, int sock)
 	return -1;
 }
 
+static void arm_hello(struct cm_keeper *k);
+
 /* One that has gone may have left requests, which are read later; a temporary session ends. */
 static void on_paused_client(struct cm_keeper *k, int client, uint32_t events)
 {
@@ -81,14 +83,41 @@ static void on_client(struct cm_loop *loop, int fd, uint32_t events, void *data)
 static void on_hello_late(struct cm_loop *loop, int timer, void *data)
 {
 	struct cm_keeper *k = data;
+	int64_t now = cm_clock_mono_ms();
 
 	(void)loop;
+	(void)timer;
+	k->hello_timer = -1;
 	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
-		if (k->clients[i].sock >= 0 && k->clients[i].hello_timer == timer) {
-			k->clients[i].hello_timer = -1;
+		struct cm_keeper_client *c = &k->clients[i];
+
+		if (c->sock >= 0 && !c->has_said_hello && c->hello_due_ms <= now)
 			cm_keeper_client_drop(k, i);
-		}
 	}
+	arm_hello(k);
+}
+
+/* One timer for all who have not said hello: the loop has fewer than there can be clients. */
+static void arm_hello(struct cm_keeper *k)
+{
+	int64_t first = INT64_MAX;
+
+	cm_loop_timer_cancel(&k->loop, k->hello_timer);
+	k->hello_timer = -1;
+	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+		const struct cm_keeper_client *c = &k->clients[i];
+
+		if (c->sock >= 0 && !c->has_said_hello && c->hello_due_ms < first)
+			first = c->hello_due_ms;
+	}
+	if (first != INT64_MAX)
+		k->hello_timer = cm_loop_timer_add(&k->loop, first, on_hello_late, k);
+}
+
+void cm_keeper_client_greeted(struct cm_keeper *k, int client)
+{
+	k->clients[client].has_said_hello = true;
+	arm_hello(k);
 }
 
 /* One word, if there is room for it: nobody is waited for. */
@@ -126,13 +155,8 @@ int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, str
 	memset(&k->clients[i], 0, sizeof(k->clients[i]));
 	k->clients[i].sock = own_sock;
 	k->clients[i].has_said_hello = is_trusted;
-	k->clients[i].hello_timer = -1;
-	if (!is_trusted) {
-		k->clients[i].hello_timer = cm_loop_timer_add(
-			&k->loop, cm_clock_mono_ms() + HELLO_DEADLINE_MS, on_hello_late, k);
-		if (k->clients[i].hello_timer < 0)
-			cm_keeper_client_drop(k, i);
-	}
+	k->clients[i].hello_due_ms = cm_clock_mono_ms() + HELLO_DEADLINE_MS;
+	arm_hello(k);
 	return CM_OK;
 }
 
@@ -141,9 +165,9 @@ void cm_keeper_client_drop(struct cm_keeper *k, int client)
 	struct cm_keeper_client *c = &k->clients[client];
 
 	cm_loop_remove(&k->loop, c->sock);
-	cm_loop_timer_cancel(&k->loop, c->hello_timer);
-	c->hello_timer = -1;
 	cm_fd_close(&c->sock);
+	if (!c->has_said_hello)
+		arm_hello(k);
 	cm_keeper_exec_forget(k, client);
 	/* a temporary session is its client's: it ends with it */
 	if (k->is_temporary) {

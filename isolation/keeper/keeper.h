@@ -32,7 +32,8 @@ struct cm_keeper_client {
 	bool has_said_hello;
 	/* of another protocol version: only what is frozen is understood */
 	bool is_foreign;
-	int hello_timer;
+	/* CLOCK_MONOTONIC; of one that has not: dropped then */
+	int64_t hello_due_ms;
 	/* a request of its waits for room to init: no more are read */
 	bool is_paused;
 	bool wants_stopped;
@@ -102,6 +103,8 @@ struct cm_keeper {
 	int64_t active_ms;
 	int age_fd;
 	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
+	/* for the first of them that has not said hello; -1: none */
+	int hello_timer;
 	struct cm_keeper_exec execs[CM_MAX_EXECS];
 	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
 	struct cm_keeper_job *jobs;
@@ -128,6 +131,8 @@ void cm_keeper_fail(struct cm_keeper *k, const struct cm_error *why);
 /* clients.c */
 int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err);
 void cm_keeper_client_drop(struct cm_keeper *k, int client);
+/* It has said hello. */
+void cm_keeper_client_greeted(struct cm_keeper *k, int client);
 /* Read no more of its requests, until all are resumed. */
 void cm_keeper_client_pause(struct cm_keeper *k, int client);
 void cm_keeper_clients_resume(struct cm_keeper *k);

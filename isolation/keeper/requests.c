@@ -90,9 +90,7 @@ static void op_hello(struct cm_keeper *k, int client)
 				 "another session listens here");
 		return;
 	}
-	c->has_said_hello = true;
-	cm_loop_timer_cancel(&k->loop, c->hello_timer);
-	c->hello_timer = -1;
+	cm_keeper_client_greeted(k, client);
 	c->is_foreign = k->msg.rec.body.hello.version != CM_PROTO_VERSION;
 	if (c->is_foreign) {
 		refuse_version(k, client, id);
@@ -176,6 +174,29 @@ static const struct {
 	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_forward },
 };
 
+/* Who would start a command, and finds the session ending, starts it anew when it is gone. */
+static void refuse_request(struct cm_keeper *k, int client)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	if (k->state == CM_KS_STOPPING &&
+	    (k->msg.rec.type == CM_REC_HELLO || k->msg.rec.type == CM_REC_EXEC)) {
+		(void)cm_error_set(&err, CM_E_NOT_FOUND, 0, "the session is stopping");
+		cm_error_hint(&err, "try again: the next command starts it");
+	} else {
+		(void)cm_error_set(&err, CM_E_PROTOCOL, 0,
+				   "a request that is unknown, or not possible now");
+	}
+	cm_keeper_refuse_as(k, client, k->msg.rec.id, &err);
+}
+
+static bool is_allowed(const struct cm_keeper *k, const struct cm_keeper_client *c, size_t i)
+{
+	return (requests[i].allowed_in & k->state) != 0 && k->msg.rec.len <= requests[i].max_len &&
+	       (c->has_said_hello || requests[i].before_hello) &&
+	       (!c->is_foreign || requests[i].is_frozen);
+}
+
 void cm_keeper_request(struct cm_keeper *k, int client)
 {
 	struct cm_keeper_client *c = &k->clients[client];
@@ -189,10 +210,7 @@ void cm_keeper_request(struct cm_keeper *k, int client)
 	for (size_t i = 0; i < CM_ARRAY_SIZE(requests); i++) {
 		if (requests[i].type != k->msg.rec.type)
 			continue;
-		if ((requests[i].allowed_in & k->state) == 0 ||
-		    k->msg.rec.len > requests[i].max_len ||
-		    (!c->has_said_hello && !requests[i].before_hello) ||
-		    (c->is_foreign && !requests[i].is_frozen))
+		if (!is_allowed(k, c, i))
 			break;
 		requests[i].run(k, client);
 		cm_msg_clear(&k->msg);
