@@ -142,16 +142,11 @@ static void on_refused(struct cm_keeper *k)
 {
 	int slot = cm_keeper_exec_by_id(k, k->msg.rec.id);
 	struct cm_error why = CM_ERROR_INIT;
-	struct cm_keeper_exec *e;
 
 	if (slot < 0)
 		return;
 	cm_proto_error_of(&k->msg, &why);
-	e = &k->execs[slot];
-	e->is_running = false;
-	cm_job_forget(&e->job);
-	if (e->client >= 0)
-		cm_keeper_refuse_as(k, e->client, e->client_id, &why);
+	cm_keeper_exec_refused(k, slot, &why);
 }
 
 static void on_failed(struct cm_keeper *k)

@@ -134,6 +134,8 @@ static void take_back(struct cm_keeper *k, int slot)
 	cm_job_forget(&e->job);
 	e->is_running = false;
 	cm_keeper_exec_free(k, (uint32_t)slot);
+	/* it was busy for a moment */
+	cm_keeper_was_active(k);
 }
 
 /* To init, with the far ends (the client's, or those of a detached command) and the leaf's two. */
@@ -187,6 +189,18 @@ static bool is_well_formed(const struct cm_keeper *k, uint32_t len)
 	       (is_detached || (flags & CM_EXECF_INPUT) == 0) && (!is_detached || !k->is_temporary);
 }
 
+static void refuse_one_more(struct cm_keeper *k, int client)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	(void)cm_error_set(&err, CM_E_LIMIT, 0,
+			   "the session has %u commands already, with those that left processes",
+			   CM_MAX_EXECS);
+	cm_error_hint(&err, "try again when some of them have ended; 'casemate stop %s' ends all",
+		      cm_plan_str(&k->plan, k->plan.header->session_id));
+	cm_keeper_refuse_as(k, client, k->msg.rec.id, &err);
+}
+
 void cm_keeper_exec(struct cm_keeper *k, int client)
 {
 	struct cm_rec rec = k->msg.rec;
@@ -210,7 +224,7 @@ void cm_keeper_exec(struct cm_keeper *k, int client)
 	}
 	slot = take_slot(k, &leaf);
 	if (slot < 0) {
-		cm_keeper_refuse(k, client, rec.id, CM_E_LIMIT, "too many commands in the session");
+		refuse_one_more(k, client);
 		return;
 	}
 	if (!k->is_temporary)
@@ -325,6 +339,25 @@ void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end)
 		w->is_used = false;
 		end->id = w->client_id;
 		cm_keeper_tell(k, w->client, end, NULL, NULL, 0);
+	}
+}
+
+void cm_keeper_exec_refused(struct cm_keeper *k, int slot, const struct cm_error *why)
+{
+	struct cm_keeper_exec *e = &k->execs[slot];
+
+	e->is_running = false;
+	cm_job_forget(&e->job);
+	cm_keeper_was_active(k);
+	if (e->client >= 0)
+		cm_keeper_refuse_as(k, e->client, e->client_id, why);
+	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
+		struct cm_keeper_watch *w = &k->watches[i];
+
+		if (!w->is_used || w->exec_id != e->id)
+			continue;
+		w->is_used = false;
+		cm_keeper_refuse_as(k, w->client, w->client_id, why);
 	}
 }
 

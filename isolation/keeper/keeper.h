@@ -170,6 +170,8 @@ int cm_keeper_exec_by_id(const struct cm_keeper *k, uint64_t id);
 int cm_keeper_exec_of(struct cm_keeper *k, int client, uint64_t client_id);
 /* Its end, to who started it and to who follows it. */
 void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end);
+/* It was not started: the same are told. */
+void cm_keeper_exec_refused(struct cm_keeper *k, int slot, const struct cm_error *why);
 /* Nothing bears its mark any more. */
 void cm_keeper_exec_free(struct cm_keeper *k, uint32_t slot);
 /* A client is gone; what it started goes on. */
