@@ -218,8 +218,7 @@ void cm_keeper_request(struct cm_keeper *k, int client)
 			cm_keeper_client_pause(k, client);
 		return;
 	}
-	cm_keeper_refuse(k, client, k->msg.rec.id, CM_E_PROTOCOL,
-			 "a request that is unknown, or not possible now");
+	refuse_request(k, client);
 	cm_msg_clear(&k->msg);
 }
 

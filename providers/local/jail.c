@@ -218,7 +218,8 @@ int cm_jail_dial(struct cm_jail *jail, const char *socket_path, const char *sess
 				    session_id);
 	rec.body.hello.version = CM_PROTO_VERSION;
 	r = cm_proto_send(fd, &rec, session_id, NULL, 0);
-	if (r < 0)
+	/* who refuses has said why before it closed */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return cm_error_set(err, CM_E_NOT_FOUND, -r, "session '%s' does not answer",
 				    session_id);
 	send_within(fd, INT64_MAX);
@@ -232,11 +233,12 @@ int cm_jail_greeted(struct cm_jail *jail, const char *session_id, int64_t deadli
 {
 	int r = cm_jail_wait_up(jail, deadline_ms, err);
 
-	if (r < 0 && jail->has_ended) {
+	if (r < 0 && jail->has_ended)
+		r = cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' does not answer",
+				 session_id);
+	/* else the next keeper would be taken for started */
+	if (r == CM_E_NOT_FOUND)
 		cm_fd_close(&jail->sock);
-		return cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' does not answer",
-				    session_id);
-	}
 	return r;
 }
 
