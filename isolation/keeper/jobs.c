@@ -15,8 +15,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/journal.h"
 
-/* at most that many whose command has ended, but whose children hold a stream */
-#define MAX_JOBS (2 * CM_MAX_EXECS)
+/* those count whose command has ended, but whose children hold a stream */
+#define MAX_JOBS (CM_MAX_EXECS + CM_MAX_EXECS / 2)
 /* every so many commands the oldest journals go */
 #define PRUNE_EVERY 32
 /* A pipe that holds more is emptied less often. The kernel may refuse it. */
@@ -25,6 +25,10 @@
 #define TURN_BYTES (256UL * 1024)
 /* when a command has ended, what is in a pipe then: it can hold no more */
 #define LAST_BYTES (4UL * PIPE_BYTES)
+
+/* what is watched else: init, signals, new clients, the session's age */
+_Static_assert(CM_JOURNAL_STREAMS *MAX_JOBS + CM_KEEPER_MAX_CLIENTS + 4 <= CM_LOOP_MAX_SOURCES,
+	       "the loop has room for every stream and every client");
 
 struct cm_keeper_job {
 	struct cm_keeper *k;
@@ -313,9 +317,10 @@ void cm_job_end_all(struct cm_keeper *k)
 		.ended_ms = cm_clock_real_ms(),
 	};
 
-	while (k->jobs) {
-		struct cm_keeper_job *job = k->jobs;
+	struct cm_keeper_job *next;
 
+	for (struct cm_keeper_job *job = k->jobs; job; job = next) {
+		next = job->next;
 		for (int i = 0; i < CM_JOURNAL_STREAMS; i++)
 			take(job, i, LAST_BYTES);
 		if (!job->has_ended)

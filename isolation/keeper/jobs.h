@@ -27,10 +27,10 @@ void cm_job_started(struct cm_keeper_job *job, int *master);
 /* What can be written to for the command to read; -1: nothing. Borrowed. */
 int cm_job_input(const struct cm_keeper_job *job);
 void cm_job_close_input(struct cm_keeper_job *job);
-/* The command has ended: what it wrote until then is journaled, and the result. *job is NULL then. */
-void cm_job_end(struct cm_keeper_job **job, const struct cm_rec_end *end);
-/* The command was refused: its journal goes. *job is NULL then; a no-op for NULL. */
-void cm_job_forget(struct cm_keeper_job **job);
+/* The command has ended: what it wrote until then is journaled, and the result. *ref is NULL then. */
+void cm_job_end(struct cm_keeper_job **ref, const struct cm_rec_end *end);
+/* The command was refused: its journal goes. *ref is NULL then; a no-op for NULL. */
+void cm_job_forget(struct cm_keeper_job **ref);
 /* The keeper ends, and everything in the jail has: what is in the pipes still is journaled, and that
  * what had not ended was killed. */
 void cm_job_end_all(struct cm_keeper *k);

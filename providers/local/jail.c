@@ -412,7 +412,6 @@ const struct cm_rec_item *cm_jail_item(const struct cm_buf *list, size_t *at, co
 	if (left < sizeof(*item) || item->text_len > left - sizeof(*item))
 		return NULL;
 	*ret_text = list->data + *at + sizeof(*item);
-	left -= sizeof(*item);
 	*at += sizeof(*item) + (item->text_len + 7U) / 8 * 8;
 	if (*at > list->len)
 		*at = list->len;
