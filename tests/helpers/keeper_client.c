@@ -2,10 +2,15 @@
 /*
  * A client of a keeper that asks for what casemate itself never does.
  *
- *	keeper_client SOCKET ID limits  more time limits than its loop has timers
- *	keeper_client SOCKET ID flood   hundreds of ends against large requests, both at once
- *	keeper_client SOCKET ID version a client of the next protocol version, which then stops it
+ *	keeper_client SOCKET ID WHAT
+ *
+ * limits	more time limits than its loop has timers
+ * flood	hundreds of ends against large requests, both at once
+ * version	a client of the next protocol version, which then stops it
+ * and what the tables of the other files have.
  */
+#include "tests/helpers/keeper_client.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,11 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "providers/local/jail.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
-#define DEADLINE_MS 30000
 #define N_LIMITED 100
 /* more records of ends than a socket holds, and more large requests than that */
 #define N_WAITING 200
@@ -29,19 +32,19 @@
 #define N_LARGE_EACH 2
 #define LARGE (60 * 1024)
 
-static _Noreturn void fail(const char *what, const struct cm_error *err)
+_Noreturn void kc_fail(const char *what, const struct cm_error *err)
 {
 	(void)fprintf(stderr, "keeper_client: %s: %s\n", what, err ? err->msg : strerror(errno));
 	exit(1);
 }
 
-static void say_hello(struct cm_jail *jail, char **argv)
+void kc_hello(struct cm_jail *jail, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 
 	cm_jail_init(jail);
-	if (cm_jail_connect(jail, argv[1], argv[2], cm_clock_mono_ms() + DEADLINE_MS, &err) < 0)
-		fail("cannot connect", &err);
+	if (cm_jail_connect(jail, argv[1], argv[2], cm_clock_mono_ms() + KC_DEADLINE_MS, &err) < 0)
+		kc_fail("cannot connect", &err);
 }
 
 static void ask(struct cm_jail *jail, char *const *argv, const char *env, int stdin_fd,
@@ -59,13 +62,12 @@ static void ask(struct cm_jail *jail, char *const *argv, const char *env, int st
 	uint64_t id = 0;
 
 	if (cm_jail_exec(jail, &command, &id, &err) < 0)
-		fail("cannot ask for a command", &err);
+		kc_fail("cannot ask for a command", &err);
 }
 
-/* Takes n records of that type, whatever comes between; false when they do not come. */
-static bool take(struct cm_jail *jail, uint16_t type, int n)
+bool kc_take(struct cm_jail *jail, uint16_t type, int n)
 {
-	int64_t deadline = cm_clock_mono_ms() + DEADLINE_MS;
+	int64_t deadline = cm_clock_mono_ms() + KC_DEADLINE_MS;
 	struct cm_error why = CM_ERROR_INIT;
 	struct cm_msg msg;
 
@@ -94,11 +96,11 @@ static int limits(char **argv)
 	char *const command[] = { program, seconds, NULL };
 	struct cm_jail jail;
 
-	say_hello(&jail, argv);
+	kc_hello(&jail, argv);
 	for (int i = 0; i < N_LIMITED; i++)
 		ask(&jail, command, "A=1", -1, 1000);
-	if (!take(&jail, CM_REC_END, N_LIMITED))
-		fail("the commands do not end", NULL);
+	if (!kc_take(&jail, CM_REC_END, N_LIMITED))
+		kc_fail("the commands do not end", NULL);
 	return 0;
 }
 
@@ -119,28 +121,28 @@ static int flood(char **argv)
 	int gate[2];
 
 	if (pipe(gate) < 0)
-		fail("pipe", NULL);
+		kc_fail("pipe", NULL);
 	(void)memset(env, 'x', sizeof(env) - 1);
 	(void)memcpy(env, "X=", 2);
-	say_hello(&waiting, argv);
+	kc_hello(&waiting, argv);
 	for (int i = 0; i < N_CLIENTS; i++)
-		say_hello(&large[i], argv);
+		kc_hello(&large[i], argv);
 	for (int i = 0; i < N_WAITING; i++)
 		ask(&waiting, wait_command, "A=1", gate[0], 0);
-	if (!take(&waiting, CM_REC_STARTED, N_WAITING))
-		fail("the commands do not start", NULL);
+	if (!kc_take(&waiting, CM_REC_STARTED, N_WAITING))
+		kc_fail("the commands do not start", NULL);
 	if (kill(waiting.up.keeper_pid, SIGSTOP) < 0)
-		fail("kill", NULL);
+		kc_fail("kill", NULL);
 	(void)close(gate[1]);
 	(void)nanosleep(&second, NULL);
 	for (int i = 0; i < N_CLIENTS * N_LARGE_EACH; i++)
 		ask(&large[i % N_CLIENTS], large_command, env, -1, 0);
 	(void)kill(waiting.up.keeper_pid, SIGCONT);
-	if (!take(&waiting, CM_REC_END, N_WAITING))
-		fail("the commands do not end", NULL);
+	if (!kc_take(&waiting, CM_REC_END, N_WAITING))
+		kc_fail("the commands do not end", NULL);
 	for (int i = 0; i < N_CLIENTS; i++) {
-		if (!take(&large[i], CM_REC_END, N_LARGE_EACH))
-			fail("large requests are not carried out", NULL);
+		if (!kc_take(&large[i], CM_REC_END, N_LARGE_EACH))
+			kc_fail("large requests are not carried out", NULL);
 	}
 	return 0;
 }
@@ -155,7 +157,7 @@ static void ask_as(int sock, uint16_t type, uint16_t answer, uint32_t version, c
 		rec.body.hello.version = version;
 	cm_msg_init(&msg);
 	if (cm_proto_send(sock, &rec, id, NULL, 0) < 0)
-		fail("cannot send", NULL);
+		kc_fail("cannot send", NULL);
 	if (answer == 0)
 		return;
 	if (cm_proto_recv(sock, &msg) != 1 || msg.rec.type != answer || msg.rec.id != type) {
@@ -170,31 +172,50 @@ static void ask_as(int sock, uint16_t type, uint16_t answer, uint32_t version, c
 	cm_msg_clear(&msg);
 }
 
-static int version(char **argv)
+int kc_connect(char **argv)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
-	if (connect(sock, (struct sockaddr *)&address, sizeof(address)) < 0)
-		fail("cannot connect", NULL);
+	if (sock < 0 || connect(sock, (struct sockaddr *)&address, sizeof(address)) < 0)
+		kc_fail("cannot connect", NULL);
+	return sock;
+}
+
+static int version(char **argv)
+{
+	static const uint16_t unknown[] = { CM_REC_EXEC, CM_REC_LIST, CM_REC_ATTACH,
+					    CM_REC_CLOSE_INPUT, CM_REC_SIGNAL };
+	int sock = kc_connect(argv);
+
 	ask_as(sock, CM_REC_HELLO, CM_REC_REFUSED, CM_PROTO_VERSION + 1, argv[2]);
 	ask_as(sock, CM_REC_INFO, CM_REC_INFO, 0, "");
-	ask_as(sock, CM_REC_EXEC, CM_REC_REFUSED, 0, "");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(unknown); i++)
+		ask_as(sock, unknown[i], CM_REC_REFUSED, 0, "");
 	ask_as(sock, CM_REC_KILL, 0, 0, "");
 	ask_as(sock, CM_REC_INFO, CM_REC_INFO, 0, "");
 	ask_as(sock, CM_REC_STOP, CM_REC_STOPPED, 0, "");
 	return 0;
 }
 
+static const struct kc_mode modes[] = {
+	{ "limits", limits },
+	{ "flood", flood },
+	{ "version", version },
+	{ NULL, NULL },
+};
+
 int main(int argc, char **argv)
 {
-	if (argc == 4 && strcmp(argv[3], "limits") == 0)
-		return limits(argv);
-	if (argc == 4 && strcmp(argv[3], "flood") == 0)
-		return flood(argv);
-	if (argc == 4 && strcmp(argv[3], "version") == 0)
-		return version(argv);
-	(void)fprintf(stderr, "usage: keeper_client SOCKET ID limits|flood|version\n");
+	const struct kc_mode *const tables[] = { modes, kc_bad_modes, kc_many_modes };
+
+	for (size_t t = 0; argc == 4 && t < CM_ARRAY_SIZE(tables); t++) {
+		for (const struct kc_mode *m = tables[t]; m->name; m++) {
+			if (strcmp(argv[3], m->name) == 0)
+				return m->run(argv);
+		}
+	}
+	(void)fprintf(stderr, "usage: keeper_client SOCKET ID WHAT\n");
 	return 2;
 }

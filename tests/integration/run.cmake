@@ -36,7 +36,9 @@ cm_run_test(faults 300 root plain)
 cm_run_test(skeleton 120 root plain)
 
 if(TARGET casemate)
-	add_executable(keeper_client "${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client.c")
+	add_executable(keeper_client "${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client.c"
+		"${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client_bad.c"
+		"${PROJECT_SOURCE_DIR}/tests/helpers/keeper_client_many.c")
 	target_link_libraries(keeper_client PRIVATE cm_local)
 	foreach(who root plain)
 		add_test(NAME integration.run.keeper.${who} COMMAND bash

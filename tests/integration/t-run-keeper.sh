@@ -47,4 +47,94 @@ expect_out again 'it starts again'
 run rm --files f
 finish
 
+# lives: the session is the same one, and starts commands
+lives() {
+	is "$(cat "$root/f/lives" 2>/dev/null)" '' 'control: no command has written yet'
+	run exec f -- sh -c 'echo yes >lives; cat ~/mark'
+	expect_out kept 'the session goes on'
+	is "$(status_of f)" running 'and is said to run'
+	run rm --files f
+	expect_status 0 'it can be removed'
+}
+status_of() { cm ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
+fresh() {
+	run start f "$@"
+	run exec f -- sh -c 'echo kept >~/mark'
+}
+
+for what in garbage order exec random; do
+	begin "wrong requests: $what"
+	fresh
+	speak f "$what"
+	expect_status 0 'each is refused or ends its connection'
+	expect_stderr '' 'as it should'
+	[ "$what" = garbage ] || [ "$what" = random ] || {
+		grep -v '^[a-z0-9, '"'"']*: [a-z]' "$work/out"
+		is "$?" 1 'with words'
+	}
+	lives
+	finish
+done
+
+begin 'a refused command and the idle time'
+fresh --idle-timeout 2s
+speak f refused
+expect_status 0 'a command is refused'
+until_true 3 sh -c '! "$1" ls | grep -q running' - "$casemate"
+is "$(status_of f)" stopped 'the session ends when it was idle for as long as it may'
+run rm --files f
+finish
+
+begin 'a session that is ending'
+state=$XDG_STATE_HOME/casemate/sessions/f
+[ "$identity" != root ] || state=/var/lib/casemate/sessions/f
+ending() { # the keeper is told to end, and has to wait for a command
+	run exec f -d -- sh -c 'trap "sleep 1.5; exit" TERM; echo up >~/up; while :; do sleep 0.05; done'
+	until_true 5 test -s "$state/home/up"
+	rm "$state/home/up"
+	kill -TERM "$(grep -o '"keeperPid":[0-9]*' "$state/events.ndjson" | tail -n 1 | cut -d: -f2)"
+	sleep 0.3
+}
+fresh
+ending
+run exec f -- cat "$HOME/mark"
+is "$rc $(out) $(err)" '0 kept ' 'exec waits for that, and starts it anew'
+ending
+run run --session f -- cat "$HOME/mark"
+is "$rc $(out)" '0 kept' 'so does run'
+ending
+run exec f -d -- true
+like "$rc $(out)" '0 4.1' 'and a detached command'
+run rm --files f
+finish
+
+for what in crowd silent unread descriptors watches; do
+	begin "more than fit: $what"
+	fresh
+	speak f "$what"
+	expect_status 0 'the rest is refused'
+	expect_stderr '' 'and the keeper sleeps afterwards'
+	lives
+	finish
+done
+
+begin 'more than fit: commands'
+fresh
+speak f commands
+expect_status 0 '256 run'
+is "$(cat "$work/out")" "the session has 256 commands already, with those that left processes
+try again when some of them have ended; 'casemate stop f' ends all
+the session has 256 commands already, with those that left processes
+try again when some of them have ended; 'casemate stop f' ends all" 'one more is refused, detached or not'
+expect_stderr '' 'and the keeper sleeps'
+run exec f -- true
+refused 'the session has 256 commands already*' 'try again*' 'casemate says so, too'
+run stop f
+expect_status 0 'stop ends them'
+is "$(our_processes)" '' 'all'
+run exec f -- cat "$HOME/mark"
+expect_out kept 'the next command starts it'
+run rm --files f
+finish
+
 done_testing
