@@ -41,34 +41,16 @@ static int step_source(struct run *run, struct cm_error *err)
 	return r;
 }
 
-/* Where a branch is there already, what it would have begun at does not matter. */
-static int resolve(struct run *run, struct cm_error *err)
-{
-	const struct cm_checkout_options *opts = run->opts;
-	struct cm_resolved *res = &run->resolved;
-	bool has_branch = false;
-	int r = CM_OK;
-
-	if (opts->branch)
-		r = cm_resolve_branch(&run->refs, opts->branch, res, &has_branch, err);
-	if (r != CM_OK || has_branch)
-		return r;
-	if (opts->pr > 0)
-		r = cm_resolve_request(&run->refs, opts->pr, res, err);
-	else
-		r = cm_resolve(run->source.repo, &run->refs, opts->ref, res, err);
-	/* the id of a commit, or a HEAD that is detached */
-	if (r == CM_OK && opts->origin && opts->ref && !res->ref)
-		r = cm_resolve_check_reachable(run->source.repo, &run->refs, opts->ref, res, err);
-	return r == CM_OK && opts->branch ? cm_resolve_new_branch(opts->branch, res, err) : r;
-}
-
 static int step_refs(struct run *run, struct cm_error *err)
 {
+	const struct cm_wanted wanted = { .ref = run->opts->ref,
+					  .pr = run->opts->pr,
+					  .branch = run->opts->branch,
+					  .is_mirror = run->opts->origin != NULL };
 	int r = cm_refs_read(run->source.repo, &run->refs, err);
 
 	if (r == CM_OK)
-		r = resolve(run, err);
+		r = cm_resolve_wanted(run->source.repo, &run->refs, &wanted, &run->resolved, err);
 	if (r == CM_OK)
 		cm_report_progress(run->rep, "refs", run->refs.n, run->refs.n);
 	return r;
@@ -87,7 +69,7 @@ static int step_objects(struct run *run, struct cm_error *err)
 		return cm_library_error(err, "cannot find the objects of the source");
 	r = cm_target_open_objects(&run->target, &fd, err);
 	if (r == CM_OK)
-		r = cm_objects_copy(path.ptr, fd, run->rep, &run->is_partial_clone, err);
+		r = cm_objects_copy(path.ptr, fd, NULL, run->rep, &run->is_partial_clone, err);
 	if (r == CM_OK)
 		r = cm_target_copy_shallow(&run->target, git_repository_commondir(run->source.repo),
 					   &is_shallow, err);

@@ -17,6 +17,7 @@
 #include "isolation/checkout/pulse.h"
 #include "isolation/checkout/source.h"
 #include "isolation/checkout/status.h"
+#include "isolation/checkout/update.h"
 #include "runtime/base/fd.h"
 
 enum exit_status {
@@ -62,18 +63,55 @@ static int run_status(const struct cm_options *cmd, struct cm_error *err)
 	return r == CM_OK ? cm_report_status(&status, cmd->wants_unsaved, err) : r;
 }
 
+static int run_update(const struct cm_options *cmd, struct cm_report *rep, struct cm_error *err)
+{
+	const struct cm_update_options opts = {
+		.checkout = cmd->update_path,
+		.source = cmd->checkout.source,
+		.wanted = { .ref = cmd->checkout.ref,
+			    .pr = cmd->checkout.pr,
+			    .branch = cmd->checkout.branch,
+			    .is_mirror = cmd->checkout.origin != NULL },
+		.is_unshallow = cmd->is_unshallow,
+	};
+
+	return cm_update(&opts, rep, err);
+}
+
+static int run_task(struct cm_options *cmd, struct cm_report *rep, struct cm_error *err)
+{
+	switch (cmd->task) {
+	case CM_TASK_FETCH:
+		return run_fetch(cmd, rep, err);
+	case CM_TASK_UPDATE:
+		return run_update(cmd, rep, err);
+	case CM_TASK_CHECKOUT:
+	case CM_TASK_STATUS:
+		break;
+	}
+	return cm_checkout(&cmd->checkout, rep, err);
+}
+
+static const char *written_path(const struct cm_options *cmd)
+{
+	if (cmd->task == CM_TASK_FETCH)
+		return cmd->fetch.mirror;
+	return cmd->task == CM_TASK_UPDATE ? cmd->update_path : cmd->checkout.target;
+}
+
 /* Whatever libgit2 says then: what was exceeded is why it failed. */
 static int run_guarded(struct cm_options *cmd, struct cm_report *rep, struct cm_error *err)
 {
-	CM_AUTO_FREE char *target = cm_strdup(cmd->fetch.url ? "" : cmd->checkout.target);
+	CM_AUTO_FREE char *path = cm_strdup(written_path(cmd));
 	int r;
 
-	if (!target)
+	if (!path)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	r = cm_guard_start(cmd->fetch.url ? cmd->fetch.mirror : dirname(target), rep, err);
+	/* a checkout is made beside its name */
+	r = cm_guard_start(cmd->task == CM_TASK_CHECKOUT ? dirname(path) : path, rep, err);
 	if (r < 0)
 		return r;
-	r = cmd->fetch.url ? run_fetch(cmd, rep, err) : cm_checkout(&cmd->checkout, rep, err);
+	r = run_task(cmd, rep, err);
 	cm_guard_stop();
 	if (r == CM_E_NOMEM)
 		cm_guard_exceed(CM_GUARD_MEMORY);
@@ -93,7 +131,7 @@ static int run(struct cm_options *cmd, struct cm_report *rep, struct cm_error *e
 		cm_library_close();
 		return r;
 	}
-	r = cmd->status_path ? run_status(cmd, err) : run_guarded(cmd, rep, err);
+	r = cmd->task == CM_TASK_STATUS ? run_status(cmd, err) : run_guarded(cmd, rep, err);
 	cm_pulse_stop();
 	cm_library_close();
 	return r;

@@ -43,6 +43,7 @@
 #define COPY_BUFFER_SIZE ((size_t)256 * 1024)
 
 struct copy {
+	const struct cm_objects_had *had;
 	struct cm_report *rep;
 	int to_fd;
 	int to_pack_fd;
@@ -207,6 +208,15 @@ static bool is_loose_name(const char *name)
 	return strlen(name) == LOOSE_NAME_LEN && strspn(name, "0123456789abcdef") == LOOSE_NAME_LEN;
 }
 
+/* dir: the first two digits of its name */
+static bool has_loose(const struct copy *c, const char *dir, const char *name)
+{
+	char hex[CM_OID_HEX_SIZE];
+
+	(void)snprintf(hex, sizeof(hex), "%.2s%.38s", dir, name);
+	return c->had && c->had->has_loose(c->had->data, hex);
+}
+
 /* With to_fd -1 the objects are only counted. */
 static int each_loose(struct copy *c, int from_fd, int to_fd, const char *dir, struct cm_error *err)
 {
@@ -226,7 +236,7 @@ static int each_loose(struct copy *c, int from_fd, int to_fd, const char *dir, s
 						    "cannot list 'objects/%s' in the source", dir);
 		if (!e)
 			return CM_OK;
-		if (!is_loose_name(e->d_name))
+		if (!is_loose_name(e->d_name) || has_loose(c, dir, e->d_name))
 			continue;
 		if (to_fd < 0) {
 			c->total++;
@@ -290,11 +300,14 @@ static char *pack_stem(const char *name)
 }
 
 /* *sum grows by the sizes of packs that are still to be copied. */
-static int list_packs(struct copy *c, int from_fd, struct cm_strv *ret, uint64_t *sum,
-		      struct cm_error *err)
+static int list_packs(struct copy *c, int from_fd, const char *store, struct cm_strv *ret,
+		      uint64_t *sum, struct cm_error *err)
 {
+	CM_AUTO_FREE char *path = cm_path_join(store, "pack");
 	__attribute__((cleanup(close_dir))) DIR *d = list_dir(from_fd);
 
+	if (!path)
+		return out_of_memory(err);
 	if (!d)
 		return cm_library_sys_error(err, errno, "cannot list 'objects/pack' in the source");
 	for (;;) {
@@ -313,7 +326,8 @@ static int list_packs(struct copy *c, int from_fd, struct cm_strv *ret, uint64_t
 		    strcmp(e->d_name + strlen(e->d_name) - 9, ".promisor") == 0)
 			c->is_partial = true;
 		stem = pack_stem(e->d_name);
-		if (!stem || cm_strv_has(&c->packs, stem))
+		if (!stem || cm_strv_has(&c->packs, stem) ||
+		    (c->had && c->had->has_pack(c->had->data, path, stem)))
 			continue;
 		if (fstatat(from_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			*sum += (uint64_t)st.st_size;
@@ -345,7 +359,7 @@ static int copy_pack(struct copy *c, int from_fd, const char *stem, struct cm_er
 	return r;
 }
 
-static int copy_packs(struct copy *c, int store_fd, struct cm_error *err)
+static int copy_packs(struct copy *c, int store_fd, const char *store, struct cm_error *err)
 {
 	CM_AUTO_FD int from = -1;
 	int r = open_below(store_fd, "pack", &from, err);
@@ -357,7 +371,7 @@ static int copy_packs(struct copy *c, int store_fd, struct cm_error *err)
 		uint64_t sum = 0;
 		bool is_stable = true;
 
-		r = list_packs(c, from, &found, &sum, err);
+		r = list_packs(c, from, store, &found, &sum, err);
 		if (r != CM_OK)
 			return r;
 		c->total = c->done + sum;
@@ -471,7 +485,7 @@ static int each_store(struct copy *c, enum pass pass, struct cm_error *err)
 		if (r == CM_OK && pass != PASS_PACKS)
 			r = copy_fan_out(c, fd, pass == PASS_COUNT, err);
 		if (r == CM_OK && pass == PASS_PACKS)
-			r = copy_packs(c, fd, err);
+			r = copy_packs(c, fd, c->stores.v[i], err);
 		if (r != CM_OK)
 			return r;
 	}
@@ -500,11 +514,11 @@ static int copy_all(struct copy *c, const char *from, struct cm_error *err)
 	return r;
 }
 
-int cm_objects_copy(const char *from, int to_fd, struct cm_report *rep, bool *ret_is_partial,
-		    struct cm_error *err)
+int cm_objects_copy(const char *from, int to_fd, const struct cm_objects_had *had,
+		    struct cm_report *rep, bool *ret_is_partial, struct cm_error *err)
 {
 	CM_AUTO_FD int to_pack_fd = -1;
-	struct copy c = { .rep = rep, .to_fd = to_fd };
+	struct copy c = { .had = had, .rep = rep, .to_fd = to_fd };
 	int r;
 
 	if (mkdirat(to_fd, "pack", 0777) < 0 && errno != EEXIST)

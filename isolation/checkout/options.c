@@ -21,6 +21,7 @@
 #define CHECKOUT CM_TASK_CHECKOUT
 #define FETCH CM_TASK_FETCH
 #define STATUS CM_TASK_STATUS
+#define UPDATE CM_TASK_UPDATE
 
 enum kind {
 	/* const char * */
@@ -47,21 +48,21 @@ static const struct {
 	unsigned int tasks;
 	const char *help;
 } table[] = {
-	{ "source", "PATH", TEXT, 0, 0, AT(checkout.source), CHECKOUT,
+	{ "source", "PATH", TEXT, 0, 0, AT(checkout.source), CHECKOUT | UPDATE,
 	  "repository: work tree, bare, linked worktree or submodule" },
 	{ "target", "DIR", TEXT, 0, 0, AT(checkout.target), CHECKOUT,
 	  "directory to make; its parent exists" },
-	{ "origin", "URL", TEXT, 0, 0, AT(checkout.origin), CHECKOUT,
+	{ "origin", "URL", TEXT, 0, 0, AT(checkout.origin), CHECKOUT | UPDATE,
 	  "address of the checkout's remote (default: the source's path)" },
-	{ "ref", "REF", TEXT, 0, 0, AT(checkout.ref), CHECKOUT | FETCH,
+	{ "ref", "REF", TEXT, 0, 0, AT(checkout.ref), CHECKOUT | FETCH | UPDATE,
 	  "branch, tag or commit id (default: the source's HEAD); of a fetch a full\n"
 	  "name beside branches and tags, such as refs/pull/7/head" },
-	{ "pr", "N", NUMBER, 1, UINT_MAX, AT(checkout.pr), CHECKOUT | FETCH,
+	{ "pr", "N", NUMBER, 1, UINT_MAX, AT(checkout.pr), CHECKOUT | FETCH | UPDATE,
 	  "head of pull or merge request N, in place of --ref" },
-	{ "branch", "NAME", TEXT, 0, 0, AT(checkout.branch), CHECKOUT,
+	{ "branch", "NAME", TEXT, 0, 0, AT(checkout.branch), CHECKOUT | UPDATE,
 	  "be on this branch: the source's, with its upstream, or a new one that\n"
 	  "begins at what else would be checked out" },
-	{ "from", "BASE", TEXT, 0, 0, AT(base), CHECKOUT,
+	{ "from", "BASE", TEXT, 0, 0, AT(base), CHECKOUT | UPDATE,
 	  "where it begins when it is new: as --ref" },
 	{ "modules", NULL, SWITCH, 0, 0, AT(checkout.wants_modules), CHECKOUT,
 	  "report its submodules that may be fetched; where there are any, make\n"
@@ -96,8 +97,12 @@ static const struct {
 	  "name and for each key of ssh the private one and its passphrase" },
 	{ "progress-fd", "N", DESCRIPTOR, 1, INT_MAX, AT(progress_fd), 0,
 	  "write progress to descriptor N, one JSON object a line" },
-	{ "report-fd", "N", DESCRIPTOR, 1, INT_MAX, AT(report_fd), CHECKOUT | FETCH,
+	{ "report-fd", "N", DESCRIPTOR, 1, INT_MAX, AT(report_fd), CHECKOUT | FETCH | UPDATE,
 	  "write the result to descriptor N, one JSON object" },
+	{ "update", "CHECKOUT", TEXT, 0, 0, AT(update_path), UPDATE,
+	  "work tree of a checkout to bring up to date" },
+	{ "unshallow", NULL, SWITCH, 0, 0, AT(is_unshallow), UPDATE,
+	  "all of the history, where a part of it is missing" },
 	{ "status", "PATH", TEXT, 0, 0, AT(status_path), STATUS,
 	  "print how many files of a work tree are not committed" },
 	{ "unsaved", NULL, SWITCH, 0, 0, AT(wants_unsaved), STATUS,
@@ -110,10 +115,12 @@ _Static_assert(N_OPTIONS < '?', "getopt_long answers that for what it does not k
 static const char usage[] =
 	"usage: casemate-checkout --source PATH --target DIR [OPTION...]\n"
 	"       casemate-checkout --fetch URL --mirror DIR [OPTION...]\n"
+	"       casemate-checkout --update CHECKOUT --source PATH [OPTION...]\n"
 	"       casemate-checkout --status PATH [--unsaved] [--progress-fd N]\n"
 	"\n"
 	"Check a local git repository out into the new directory DIR, or fetch a remote one into the\n"
-	"mirror DIR, which can then be checked out.\n"
+	"mirror DIR, which can then be checked out. An update brings what PATH has into a checkout\n"
+	"that is there, and with --ref, --pr or --branch puts it on that; in a jail only.\n"
 	"\n";
 
 #define HELP_COLUMN 20
@@ -226,17 +233,23 @@ static int check_place(const struct cm_place *place, struct cm_error *err)
 static int check_tasks(struct cm_options *o, unsigned int any, unsigned int all,
 		       struct cm_error *err)
 {
-	if ((any & STATUS) != 0)
-		o->task = CM_TASK_STATUS;
-	else if ((any & FETCH) != 0)
-		o->task = CM_TASK_FETCH;
-	else
-		o->task = CM_TASK_CHECKOUT;
-	if ((all & o->task) != 0)
-		return CM_OK;
-	return bad_usage(err, o->task == CM_TASK_STATUS
-				      ? "--status goes with --unsaved and --progress-fd alone"
-				      : "a checkout and a fetch are two commands");
+	static const struct {
+		enum cm_task task;
+		const char *alone;
+	} of[] = {
+		{ CM_TASK_STATUS, "--status goes with --unsaved and --progress-fd alone" },
+		{ CM_TASK_FETCH, "a checkout and a fetch are two commands" },
+		{ CM_TASK_UPDATE, "an update and a new checkout are two commands" },
+	};
+
+	o->task = CM_TASK_CHECKOUT;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(of); i++) {
+		if ((any & of[i].task) == 0)
+			continue;
+		o->task = of[i].task;
+		return (all & o->task) != 0 ? CM_OK : bad_usage(err, of[i].alone);
+	}
+	return CM_OK;
 }
 
 static int check(const struct cm_options *o, struct cm_error *err)
@@ -249,7 +262,9 @@ static int check(const struct cm_options *o, struct cm_error *err)
 		return o->status_path ? CM_OK : bad_usage(err, "--unsaved needs --status");
 	if (is_fetch && (!o->fetch.url || !o->fetch.mirror))
 		return bad_usage(err, "--fetch and --mirror are both needed");
-	if (!is_fetch && (!c->source || !c->target))
+	if (o->task == CM_TASK_UPDATE && (!o->update_path || !c->source))
+		return bad_usage(err, "--update and --source are both needed");
+	if (o->task == CM_TASK_CHECKOUT && (!c->source || !c->target))
 		return bad_usage(err, "--source and --target are both needed");
 	if (c->ref && c->pr > 0)
 		return bad_usage(err, "--ref and --pr contradict each other");

@@ -14,6 +14,7 @@ enum cm_task {
 	CM_TASK_CHECKOUT = 1U << 0,
 	CM_TASK_FETCH = 1U << 1,
 	CM_TASK_STATUS = 1U << 2,
+	CM_TASK_UPDATE = 1U << 3,
 };
 
 /* Texts are argv's. */
@@ -21,6 +22,9 @@ struct cm_options {
 	enum cm_task task;
 	struct cm_checkout_options checkout;
 	struct cm_fetch_options fetch;
+	/* --update */
+	const char *update_path;
+	bool is_unshallow;
 	/* --from */
 	const char *base;
 	/* --status, --unsaved */

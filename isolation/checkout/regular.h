@@ -12,5 +12,7 @@
  * or is changed meanwhile is for libgit2; the caller has a deadline for what is left.
  */
 int cm_regular_check(const char *git_dir, struct cm_error *err);
+/* The same of a git directory that is written to: there a link is refused, too. */
+int cm_regular_check_own(const char *git_dir, struct cm_error *err);
 
 #endif

@@ -426,6 +426,27 @@ int cm_resolve_new_branch(const char *branch, struct cm_resolved *res, struct cm
 	return CM_OK;
 }
 
+/* Where a branch is there already, what it would have begun at does not matter. */
+int cm_resolve_wanted(git_repository *repo, const struct cm_refs *refs,
+		      const struct cm_wanted *wanted, struct cm_resolved *res, struct cm_error *err)
+{
+	bool has_branch = false;
+	int r = CM_OK;
+
+	if (wanted->branch)
+		r = cm_resolve_branch(refs, wanted->branch, res, &has_branch, err);
+	if (r != CM_OK || has_branch)
+		return r;
+	if (wanted->pr > 0)
+		r = cm_resolve_request(refs, wanted->pr, res, err);
+	else
+		r = cm_resolve(repo, refs, wanted->ref, res, err);
+	/* the id of a commit, or a HEAD that is detached */
+	if (r == CM_OK && wanted->is_mirror && wanted->ref && !res->ref)
+		r = cm_resolve_check_reachable(repo, refs, wanted->ref, res, err);
+	return r == CM_OK && wanted->branch ? cm_resolve_new_branch(wanted->branch, res, err) : r;
+}
+
 void cm_resolved_clear(struct cm_resolved *res)
 {
 	free(res->ref);

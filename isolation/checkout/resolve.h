@@ -48,6 +48,21 @@ int cm_resolve_branch(const struct cm_refs *refs, const char *branch, struct cm_
 		      bool *ret_has, struct cm_error *err);
 /* Else one of this checkout's own begins at *res, whatever that had for a branch. */
 int cm_resolve_new_branch(const char *branch, struct cm_resolved *res, struct cm_error *err);
+/* All that can be asked for, borrowed. */
+struct cm_wanted {
+	/* where branch begins, if that is one to be made; NULL: HEAD */
+	const char *ref;
+	/* a pull or merge request instead; 0: none */
+	unsigned int pr;
+	/* the branch to be on; NULL: as ref and pr have it */
+	const char *branch;
+	/* a commit that no ref leads to is none that the remote has */
+	bool is_mirror;
+};
+/* res: nothing yet; the caller clears it, also after a failure */
+int cm_resolve_wanted(git_repository *repo, const struct cm_refs *refs,
+		      const struct cm_wanted *wanted, struct cm_resolved *res,
+		      struct cm_error *err);
 void cm_resolved_clear(struct cm_resolved *res);
 
 #endif
