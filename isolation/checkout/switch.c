@@ -328,6 +328,8 @@ static int carry_out(struct run *run, bool *ret_is_done, struct cm_error *err)
 	if (!run->is_again && run->changes.n_blocked > 0)
 		return note_blocked(run, err);
 	r = tell_locks(run, err);
+	/* whoever looks on knows that from here on it is better seen to its end */
+	cm_report_progress(run->rep, "files", 0, run->changes.n + 1);
 	if (r == CM_OK && !run->is_again)
 		r = write_journal(run, err);
 	if (r == CM_OK)

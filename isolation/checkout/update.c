@@ -40,15 +40,18 @@ static bool wants_switch(const struct run *run)
 	return wanted->ref || wanted->pr > 0 || wanted->branch;
 }
 
+static int step_source(struct run *run, struct cm_error *err)
+{
+	int r = cm_source_open(run->opts->source, &run->source, err);
+
+	return r == CM_OK ? cm_refs_read(run->source.repo, &run->refs, err) : r;
+}
+
 static int step_open(struct run *run, struct cm_error *err)
 {
 	bool is_left;
-	int r = cm_source_open(run->opts->source, &run->source, err);
+	int r = cm_existing_open(run->opts->checkout, &run->ex, err);
 
-	if (r == CM_OK)
-		r = cm_refs_read(run->source.repo, &run->refs, err);
-	if (r == CM_OK)
-		r = cm_existing_open(run->opts->checkout, &run->ex, err);
 	if (r < 0)
 		return r;
 	cm_report_progress(run->rep, "open", 1, 1);
@@ -287,9 +290,24 @@ static int step_report(struct run *run, struct cm_error *err)
 	return CM_OK;
 }
 
-static int (*const steps[])(struct run *, struct cm_error *) = {
-	step_open, step_resolve, step_objects, step_refs, step_switch, step_report,
+/* What is wrong with the checkout itself is not made better by another source. */
+static const struct {
+	int (*run)(struct run *run, struct cm_error *err);
+	bool is_of_checkout;
+} steps[] = {
+	{ step_source, false },	 { step_open, true }, { step_resolve, false },
+	{ step_objects, false }, { step_refs, true }, { step_switch, true },
+	{ step_report, true },
 };
+
+static int run_step(struct run *run, size_t i, struct cm_error *err)
+{
+	int r = steps[i].run(run, err);
+
+	if (r == CM_E_CHECKOUT && steps[i].is_of_checkout)
+		r = err->code = CM_E_INVALID;
+	return r;
+}
 
 int cm_update(const struct cm_update_options *opts, struct cm_report *rep, struct cm_error *err)
 {
@@ -304,7 +322,7 @@ int cm_update(const struct cm_update_options *opts, struct cm_report *rep, struc
 	int r = CM_OK;
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(steps) && r == CM_OK; i++)
-		r = steps[i](&run, err);
+		r = run_step(&run, i, err);
 	cm_existing_clear(&run.ex);
 	cm_resolved_clear(&run.resolved);
 	cm_refs_clear(&run.refs);

@@ -205,12 +205,21 @@ static int contradiction(const struct cm_local *l, const struct cm_key_info *inf
 	return CM_E_EXISTS;
 }
 
+/* What an update goes to is where it goes to, whatever the checkout began as. */
+static bool is_of_update(const struct cm_local *l, unsigned int key)
+{
+	return l->update && cm_local_has_checkout(l) &&
+	       (key == CM_KEY_REF || key == CM_KEY_PR || key == CM_KEY_BRANCH ||
+		key == CM_KEY_FROM);
+}
+
 static int check_asked(const struct cm_local *l, const struct cm_spec *has, struct cm_error *err)
 {
 	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
 		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
 
-		if (agrees[key] && cm_key_is_asked((enum cm_key)key, &l->spec) &&
+		if (agrees[key] && !is_of_update(l, key) &&
+		    cm_key_is_asked((enum cm_key)key, &l->spec) &&
 		    !agrees[key](info, &l->spec, has))
 			return contradiction(l, info, has, err);
 	}

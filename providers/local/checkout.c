@@ -33,6 +33,11 @@ static bool is_there(const struct cm_local *l)
 	return lstat(l->session.record.checkout, &st) == 0;
 }
 
+bool cm_local_has_checkout(const struct cm_local *l)
+{
+	return l->session.record.checkout && l->session.record.is_checkout_done && is_there(l);
+}
+
 /* What is checked out: a repository on this host, or the mirror of one that is not. */
 struct source {
 	const struct cm_store_mirror *mirror;
@@ -44,17 +49,6 @@ struct source {
 	const char *origin;
 };
 
-/* At its own path, as git's files name it. */
-static int add_source(struct cm_spec *spec, const char *path)
-{
-	struct cm_volume *volume = &spec->volumes[spec->n_volumes++];
-
-	volume->src = cm_strdup(path);
-	volume->dst = cm_strdup(path);
-	volume->is_read_only = true;
-	return volume->src && volume->dst ? CM_OK : CM_E_NOMEM;
-}
-
 static int make_spec(const struct cm_local *l, const struct source *source, struct cm_spec *spec,
 		     struct cm_error *err)
 {
@@ -62,11 +56,7 @@ static int make_spec(const struct cm_local *l, const struct source *source, stru
 
 	if (r < 0 || source->mirror)
 		return r;
-	spec->volumes = cm_calloc(2, sizeof(*spec->volumes));
-	if (!spec->volumes || add_source(spec, source->path) < 0 ||
-	    (source->git_dir && add_source(spec, source->git_dir) < 0))
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
-	return CM_OK;
+	return cm_checkout_helper_show(spec, source->path, source->git_dir, err);
 }
 
 /* How many files are not committed is worth a note, and no reason to fail. */
@@ -342,15 +332,26 @@ static int check_place(const struct cm_local *l, bool is_new, struct cm_error *e
 	return CM_E_CHECKOUT;
 }
 
+/* Or refused: what has no repository has nothing to make either. */
+static bool is_to_update(const struct cm_local *l)
+{
+	return l->is_running || l->spec.workspace_kind != CM_WORKSPACE_REPO ||
+	       cm_local_has_checkout(l);
+}
+
 int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 {
 	int64_t start_us = cm_clock_mono_us();
 	int r;
 
+	if (l->update && is_to_update(l)) {
+		r = l->session.record.checkout ? check_place(l, false, err) : CM_OK;
+		return r == CM_OK ? cm_local_update(l, err) : r;
+	}
 	/* what was checked out is the user's work now, and wins */
 	if (l->spec.workspace_kind != CM_WORKSPACE_REPO || l->is_running)
 		return CM_OK;
-	if (l->session.record.is_checkout_done && is_there(l))
+	if (cm_local_has_checkout(l))
 		return check_place(l, false, err);
 	r = cm_local_make_session_dir(l, err);
 	if (r == CM_OK)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "providers/local/helper.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 
@@ -55,6 +56,26 @@ int cm_checkout_helper_spec(const struct cm_local *l, struct cm_spec *spec, stru
 			       : cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
 }
 
+static int add_volume(struct cm_spec *spec, const char *path)
+{
+	struct cm_volume *volume = &spec->volumes[spec->n_volumes++];
+
+	volume->src = cm_strdup(path);
+	volume->dst = cm_strdup(path);
+	volume->is_read_only = true;
+	return volume->src && volume->dst ? CM_OK : CM_E_NOMEM;
+}
+
+int cm_checkout_helper_show(struct cm_spec *spec, const char *path, const char *git_dir,
+			    struct cm_error *err)
+{
+	spec->volumes = cm_calloc(2, sizeof(*spec->volumes));
+	if (!spec->volumes || add_volume(spec, path) < 0 ||
+	    (git_dir && add_volume(spec, git_dir) < 0))
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the checkout");
+	return CM_OK;
+}
+
 static int read_failure(const struct cm_json *root, const struct cm_buf *text,
 			struct cm_checkout_result *result, struct cm_error *err)
 {
@@ -94,6 +115,12 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	return r;
 }
 
+struct watch {
+	const struct cm_local *l;
+	/* NULL: nobody wants to know how far it is */
+	struct cm_checkout_result *result;
+};
+
 /* What comes from a jail is looked up, and never passed on. */
 static void on_line(void *data, const char *line, size_t len)
 {
@@ -106,7 +133,8 @@ static void on_line(void *data, const char *line, size_t len)
 		{ "packs", "packs" },
 		{ "files", "files" },
 	};
-	const struct cm_local *l = data;
+	const struct watch *watch = data;
+	const struct cm_local *l = watch->l;
 	struct cm_json_doc *doc = NULL;
 	const struct cm_json *root;
 	int64_t received;
@@ -114,8 +142,7 @@ static void on_line(void *data, const char *line, size_t len)
 	int64_t bytes;
 	const char *stage;
 
-	if (!l->events.progress || len > LINE_MAX_BYTES ||
-	    cm_json_parse(line, len, "progress", 0, &doc, NULL) != CM_OK)
+	if (len > LINE_MAX_BYTES || cm_json_parse(line, len, "progress", 0, &doc, NULL) != CM_OK)
 		return;
 	root = cm_json_root(doc);
 	stage = cm_json_str(root, "stage", "");
@@ -123,18 +150,21 @@ static void on_line(void *data, const char *line, size_t len)
 	total = cm_json_int(root, "total", -1);
 	bytes = cm_json_int(root, "bytes", 0);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(stages); i++) {
-		if (strcmp(stage, stages[i].stage) == 0 && total > 0 && received >= 0 &&
-		    received <= total && bytes >= 0)
+		if (l->events.progress && strcmp(stage, stages[i].stage) == 0 && total > 0 &&
+		    received >= 0 && received <= total && bytes >= 0)
 			l->events.progress(l->events.data, stages[i].name, (uint64_t)received,
 					   (uint64_t)total, (uint64_t)bytes);
 	}
+	if (watch->result && strcmp(stage, "files") == 0)
+		watch->result->is_writing = true;
 	cm_json_free(doc);
 }
 
 /* all: options to be completed, of OPTIONS_MAX + 8 */
 static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program *program,
-	       struct cm_error *err)
+	       struct cm_checkout_result *result, struct cm_error *err)
 {
+	struct watch watch = { l, result };
 	all[n++] = (char *)(uintptr_t) "--progress-fd";
 	all[n++] = (char *)(uintptr_t) "1";
 	all[n] = NULL;
@@ -142,7 +172,8 @@ static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program
 	program->silence_ms = CM_CHECKOUT_SILENCE_MS;
 	program->is_last_line = true;
 	program->on_line = on_line;
-	program->data = l;
+	program->data = &watch;
+	program->is_committed = result && result->is_kept_up ? &result->is_writing : NULL;
 	return cm_local_inside(l, program, err);
 }
 
@@ -160,7 +191,7 @@ int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struc
 	all[n++] = (char *)(uintptr_t) "1";
 	cm_buf_init(&program.out, REPORT_MAX);
 	cm_buf_init(&program.err, REPORT_MAX);
-	r = run(l, all, n, &program, err);
+	r = run(l, all, n, &program, result, err);
 	if (r == CM_OK)
 		r = take_report(l, &program, result, err);
 	cm_buf_clear(&program.out);
@@ -183,7 +214,7 @@ static int ask_status(struct cm_local *l, const char *path, bool with_unsaved,
 		all[n++] = (char *)(uintptr_t) "--unsaved";
 	cm_buf_init(&program.out, REPORT_MAX);
 	cm_buf_init(&program.err, REPORT_MAX);
-	r = run(l, all, n, &program, err);
+	r = run(l, all, n, &program, NULL, err);
 	if (r == CM_OK && program.end.kind == CM_END_EXIT && program.end.status == 0 &&
 	    program.out.len > 0)
 		(void)cm_json_parse(program.out.data, program.out.len, "status", 0, ret, NULL);

@@ -10,6 +10,9 @@ struct cm_checkout_result {
 	/* of the report: a name of casemate/error.h, and of a fetch why it failed; "": not told */
 	char code[24];
 	char reason[24];
+	/* once it writes files it is not given up any more, whatever the caller wants */
+	bool is_kept_up;
+	bool is_writing;
 	/* filled with the submodules that it tells, and then the caller's; NULL: none are asked for */
 	struct cm_module_list *modules;
 };
@@ -23,6 +26,12 @@ int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t siz
  * the network is none. The caller clears it, also after a failure.
  */
 int cm_checkout_helper_spec(const struct cm_local *l, struct cm_spec *spec, struct cm_error *err);
+/*
+ * A repository of this host, shown read-only at its own path, as git's files name it; git_dir: what
+ * of it is elsewhere, or NULL.
+ */
+int cm_checkout_helper_show(struct cm_spec *spec, const char *path, const char *git_dir,
+			    struct cm_error *err);
 /* One more of the options below, at argv[*n]; none where value is NULL. */
 void cm_checkout_option(char **argv, size_t *n, const char *option, const char *value);
 /* An option's number as text, in buf; NULL for 0, which stands for none. */

@@ -146,6 +146,19 @@ static int end_silent(struct wait *w, struct cm_error *err)
 	return CM_OK;
 }
 
+/* What it has said up to now may be that it is to be let through. */
+static int cancel(struct wait *w, struct cm_error *err)
+{
+	const bool *is_committed = w->program->is_committed;
+
+	if (is_committed && w->p[SLOT_OUT].revents != 0)
+		take_output(w, SLOT_OUT);
+	if (!is_committed || !*is_committed)
+		return given_up(err);
+	w->p[SLOT_CANCEL].fd = -1;
+	return CM_OK;
+}
+
 /* Take what comes until the end record; both pipes are ours alone. */
 static int step(struct wait *w, struct cm_msg *msg, struct cm_error *err)
 {
@@ -157,7 +170,7 @@ static int step(struct wait *w, struct cm_msg *msg, struct cm_error *err)
 	if (n < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the jail");
 	if (w->p[SLOT_CANCEL].revents != 0)
-		return given_up(err);
+		return cancel(w, err);
 	/* a caller that was stopped itself finds here what came meanwhile */
 	if (n == 0)
 		return timeout_of(w) == 0 ? end_silent(w, err) : CM_OK;

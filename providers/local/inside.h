@@ -34,6 +34,8 @@ struct cm_local_program {
 	/* then: called with each whole line, without its end, as it comes. May be NULL. */
 	void (*on_line)(void *data, const char *line, size_t len);
 	void *data;
+	/* once true, it is seen to its end whatever the caller wants. May be NULL. */
+	const bool *is_committed;
 	/* what it wrote; initialised by the caller, who clears them */
 	struct cm_buf out;
 	struct cm_buf err;

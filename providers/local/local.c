@@ -274,7 +274,9 @@ static int find_session(struct cm_local *l, struct cm_error *err)
 	}
 	r = open_locked(l, err);
 	if (r == CM_E_NOT_FOUND && !l->must_exist) {
-		r = create_below_cap(l, l->spec.session_id, err);
+		r = cm_local_check_new(l, err);
+		if (r == CM_OK)
+			r = create_below_cap(l, l->spec.session_id, err);
 		if (r != CM_E_EXISTS)
 			return r;
 		/* somebody else was quicker: it is an existing one */

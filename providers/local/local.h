@@ -4,7 +4,8 @@
  *
  *	cm_local_open     host facts, directories
  *	cm_local_session  finds or makes the session; its lock is held
- *	cm_local_checkout the repository, when the session has one and it is not there yet
+ *	cm_local_checkout the repository, when the session has one and it is not there yet, or is to be
+ *	                  updated
  *	cm_local_start    plan and jail (or connects to the one that runs)
  *	cm_local_close    lets go; a temporary session leaves nothing behind
  *
@@ -47,6 +48,20 @@ struct cm_session_env {
 	struct cm_strv pass;
 };
 
+/*
+ * What is to become of a checkout that is there; beside what the session was made with, and no
+ * contradiction to it. Nothing: what the remote has is brought up to date alone. All borrowed.
+ */
+struct cm_local_update {
+	const char *ref;
+	/* 0: none */
+	int pr;
+	const char *branch;
+	const char *base;
+	/* the history that --depth left out, too */
+	bool is_unshallow;
+};
+
 struct cm_local {
 	/* own copy, completed from the session's record */
 	struct cm_spec spec;
@@ -70,6 +85,9 @@ struct cm_local {
 	bool is_running;
 	/* cm_local_join: the jail's answer to hello is yet to come (cm_local_greeted) */
 	bool is_dialled;
+	/* set by the caller before cm_local_session, and used by cm_local_checkout; NULL: a checkout
+	 * that is there is left alone */
+	const struct cm_local_update *update;
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 

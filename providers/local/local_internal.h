@@ -55,6 +55,13 @@ int cm_local_mount_own(struct cm_local *l, struct cm_local_plan *extra, char **r
 /* start.c: of a temporary session; the keeper starts while facts and plan are made here. */
 int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 
+/* checkout.c: is the session's checkout complete, and something at its place? */
+bool cm_local_has_checkout(const struct cm_local *l);
+/* update.c: bring it up to date, as l->update has it; the session's lock is held, and it may run. */
+int cm_local_update(struct cm_local *l, struct cm_error *err);
+/* update.c: refuse an update of a session that is not there, where it names no repository to make */
+int cm_local_check_new(const struct cm_local *l, struct cm_error *err);
+
 /* groups.c: keep where the groups of a plan are found when all of us are dead. */
 int cm_local_keep_groups(struct cm_local *l, const struct cm_buf *plan);
 /* After a keeper that ended with its client has ended by itself: there is nothing to find. */

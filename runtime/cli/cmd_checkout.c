@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* casemate checkout: a session with its repository, before anything runs in it. */
+/* casemate checkout: a session with its repository, before anything runs in it, or brought up to date. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,6 @@ static int check(const struct cm_spec *spec, const char *id, struct cm_error *er
 {
 	if (strcmp(spec->session_id, id) != 0)
 		return refuse("two sessions are named", "leave --session out", err);
-	if (!spec->repo)
-		return refuse("no repository given", "name it with --repo URL or --repo PATH", err);
 	if (spec->argv.n > 0)
 		return refuse("a checkout runs no command",
 			      "give it to 'casemate run --session ID'", err);
@@ -32,16 +30,34 @@ static int check(const struct cm_spec *spec, const char *id, struct cm_error *er
 	return CM_OK;
 }
 
+/* The one option that only this command has: found, and taken out of the line. */
+static bool take_unshallow(int *argc, char **argv)
+{
+	int n = 0;
+
+	for (int i = 0; i < *argc; i++) {
+		if (strcmp(argv[i], "--unshallow") != 0)
+			argv[n++] = argv[i];
+	}
+	if (n == *argc)
+		return false;
+	argv[n] = NULL;
+	*argc = n;
+	return true;
+}
+
 static int checkout(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
+	bool is_unshallow = take_unshallow(&argc, argv);
 	struct cm_spec spec;
 	int status;
 
+	cli->config.is_of_session = true;
 	if (cm_request_read(cli, argc, argv, &spec, NULL, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
 	cm_cli_hide_passwords(argc, argv);
-	status = check(&spec, argv[1], &err) == CM_OK ? cm_cli_checkout(&spec, cli)
+	status = check(&spec, argv[1], &err) == CM_OK ? cm_cli_checkout(&spec, is_unshallow, cli)
 						      : cm_cli_run_refused(&spec, cli, &err);
 	cm_spec_clear(&spec);
 	return status;
@@ -54,7 +70,7 @@ int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv)
 	int status;
 
 	if (argc < 2 || argv[1][0] == '-') {
-		(void)refuse("no session given", "write casemate checkout ID --repo URL", &err);
+		(void)refuse("no session given", "write casemate checkout ID [--repo URL]", &err);
 		return cm_cli_fail(cli, &err);
 	}
 	line = cm_calloc((size_t)argc + 1, sizeof(*line));

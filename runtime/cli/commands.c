@@ -126,12 +126,20 @@ const struct cm_command cm_commands[] = {
 		.name = "checkout",
 		.aliases = "",
 		.run = cm_cmd_checkout,
-		.usage = "ID --repo URL|PATH [OPTION...]",
-		.summary = "make a session with its repository, and run nothing in it",
+		.usage = "ID [--repo URL|PATH] [--unshallow] [OPTION...]",
+		.summary = "make a session with its repository, or bring that up to date",
 		.details =
-			"Prints where the checkout is. The session is made as 'casemate run --session ID'\n"
-			"makes it, with the same options, and runs go on with it. A checkout that is there\n"
-			"already is left alone.\n",
+			"Prints where the checkout is, and runs nothing in it. The session is made as\n"
+			"'casemate run --session ID' makes it, with the same options, and runs go on with\n"
+			"it.\n"
+			"\n"
+			"Of a session that has its checkout, running or not, the remote's branches and tags\n"
+			"are fetched. With --ref, --pr or --branch it is then put on that: a branch that it\n"
+			"has already is gone back to, and moved only where --ref and --pr (and --branch,\n"
+			"where the remote has it) lead on from it. What is not committed is never\n"
+			"overwritten: the checkout stays as it is then, which a note says.\n"
+			"\n"
+			"      --unshallow            fetch the history that --depth left out\n",
 		.has_keys = true,
 	},
 	{

@@ -14,6 +14,7 @@
 #include "runtime/cli/run_internal.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/store/journal.h"
+#include "runtime/spec/keys.h"
 
 #define GRACE_MS 2000
 /* the session ended while it was joined, and nothing was done: the long way starts it */
@@ -512,13 +513,27 @@ int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli)
 	return finish(run, r, &err);
 }
 
-int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
+/* What a file says is for sessions yet to be made. */
+static struct cm_local_update asked_update(const struct cm_spec *spec, bool is_unshallow)
 {
+	return (struct cm_local_update){
+		.ref = cm_key_is_asked(CM_KEY_REF, spec) ? spec->ref : NULL,
+		.pr = cm_key_is_asked(CM_KEY_PR, spec) ? spec->pr : 0,
+		.branch = cm_key_is_asked(CM_KEY_BRANCH, spec) ? spec->branch : NULL,
+		.base = cm_key_is_asked(CM_KEY_FROM, spec) ? spec->base : NULL,
+		.is_unshallow = is_unshallow,
+	};
+}
+
+int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli *cli)
+{
+	const struct cm_local_update update = asked_update(spec, is_unshallow);
 	struct run *run = begin(RUN_COMMAND, spec, cli);
 	struct cm_error err = CM_ERROR_INIT;
 	CM_AUTO_FREE char *path = NULL;
 	int r = prepare_caller(run, &err);
 
+	run->local.update = &update;
 	if (r == CM_OK)
 		r = prepare_files(run, &err);
 	if (r == CM_OK) {

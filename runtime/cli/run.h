@@ -38,10 +38,11 @@ int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli);
 int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli);
 
 /*
- * Makes the session that spec names with its checkout, and starts nothing; one that has its checkout
- * already is left alone. Prints where it is; 0, or the exit status of a failure.
+ * Makes the session that spec names with its checkout, and starts nothing; or brings the one that it
+ * has up to date, and to what spec asks for (is_unshallow: with the history that --depth left out).
+ * Prints where it is; 0, or the exit status of a failure.
  */
-int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli);
+int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli *cli);
 
 /*
  * A command line that names no run: prints err and gives it where spec's is_json and result say,

@@ -436,6 +436,7 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 		r = cm_merge_layer(m, &config->environment, err);
 	if (r == CM_OK)
 		r = merge_flags(flags, m, err);
+	m->is_of_session = config->is_of_session;
 	if (r == CM_OK)
 		r = cm_merge_check(m, err);
 	if (r == CM_OK)

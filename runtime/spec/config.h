@@ -48,6 +48,8 @@ struct cm_config {
 	/* CASEMATE_PROFILE, CASEMATE_PROVIDER (trimmed); NULL when not set */
 	char *profile;
 	char *provider;
+	/* set by 'casemate checkout': as is_of_session in merge.h */
+	bool is_of_session;
 	/* NO_COLOR is set and not empty */
 	bool has_no_colour;
 	/* settings that variables make: CASEMATE_ROOT, MASTRACODE_LOCAL_SANDBOX_ROOT */

@@ -133,7 +133,7 @@ static int check_checkout(const struct cm_merge *m, struct cm_error *err)
 	const struct cm_spec *spec = m->spec;
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++) {
-		if (spec->workspace_kind != CM_WORKSPACE_REPO &&
+		if (spec->workspace_kind != CM_WORKSPACE_REPO && !m->is_of_session &&
 		    cm_key_count_values(cm_key_info(keys[i]), spec) > 0 &&
 		    /* a depth is for whatever is checked out, and no mistake where nothing is */
 		    !(keys[i] == CM_KEY_DEPTH && is_only_preferred(m, keys[i])))

@@ -32,6 +32,9 @@ struct cm_merge {
 	const struct cm_caller *caller;
 	/* layers from here on are what the command line asks for (asked in spec.h) */
 	bool is_asked;
+	/* the repository is the session's, which has one or is refused: --ref and the like need no
+	 * --repo */
+	bool is_of_session;
 	/* lines for the user; what a ceiling changed or refused to widen */
 	struct cm_strv notes;
 };

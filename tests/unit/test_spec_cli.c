@@ -52,10 +52,11 @@ int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 	return 7;
 }
 
-int cm_cli_checkout(const struct cm_spec *spec, struct cm_cli *cli)
+int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli *cli)
 {
 	(void)cli;
-	printf("checkout %s of %s", spec->session_id, spec->repo);
+	printf("checkout %s of %s%s%s%s", spec->session_id, spec->repo ? spec->repo : "its own",
+	       spec->ref ? " at " : "", spec->ref ? spec->ref : "", is_unshallow ? " whole" : "");
 	fflush(stdout);
 	return 8;
 }
@@ -183,9 +184,14 @@ static const struct {
 	  "hint: casemate run --session ID --detach -- COMMAND\n" },
 	{ "checkout|s|--repo|/x", 8, "checkout s of /x", "" },
 	{ "checkout", 125, "",
-	  "casemate: no session given\nhint: write casemate checkout ID --repo URL\n" },
-	{ "checkout|s", 125, "",
-	  "casemate: no repository given\nhint: name it with --repo URL or --repo PATH\n" },
+	  "casemate: no session given\nhint: write casemate checkout ID [--repo URL]\n" },
+	{ "checkout|s", 8, "checkout s of its own", "" },
+	{ "checkout|s|--unshallow|--ref|v1", 8, "checkout s of its own at v1 whole", "" },
+	{ "run|--session|s|--unshallow|ls", 125, "",
+	  "casemate: unknown option '--unshallow'\n"
+	  "hint: 'casemate help run' lists the options; '--' ends them\n" },
+	{ "run|--session|s|--ref|v1|ls", 125, "",
+	  "casemate: --ref needs --repo\nhint: name the repository with --repo URL\n" },
 	{ "checkout|s|--repo|/x|--session|t", 125, "",
 	  "casemate: two sessions are named\nhint: leave --session out\n" },
 	{ "checkout|s|--repo|/x|--setup|make", 125, "",
