@@ -103,6 +103,8 @@ static const struct {
 	  "work tree of a checkout to bring up to date" },
 	{ "unshallow", NULL, SWITCH, 0, 0, AT(is_unshallow), UPDATE,
 	  "all of the history, where a part of it is missing" },
+	{ "finish", NULL, SWITCH, 0, 0, AT(is_finish), UPDATE,
+	  "without --source: only go through with what a killed update began" },
 	{ "status", "PATH", TEXT, 0, 0, AT(status_path), STATUS,
 	  "print how many files of a work tree are not committed" },
 	{ "unsaved", NULL, SWITCH, 0, 0, AT(wants_unsaved), STATUS,
@@ -262,8 +264,8 @@ static int check(const struct cm_options *o, struct cm_error *err)
 		return o->status_path ? CM_OK : bad_usage(err, "--unsaved needs --status");
 	if (is_fetch && (!o->fetch.url || !o->fetch.mirror))
 		return bad_usage(err, "--fetch and --mirror are both needed");
-	if (o->task == CM_TASK_UPDATE && (!o->update_path || !c->source))
-		return bad_usage(err, "--update and --source are both needed");
+	if (o->task == CM_TASK_UPDATE && (!o->update_path || !c->source == !o->is_finish))
+		return bad_usage(err, "--update needs either --source or --finish");
 	if (o->task == CM_TASK_CHECKOUT && (!c->source || !c->target))
 		return bad_usage(err, "--source and --target are both needed");
 	if (c->ref && c->pr > 0)

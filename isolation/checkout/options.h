@@ -25,6 +25,7 @@ struct cm_options {
 	/* --update */
 	const char *update_path;
 	bool is_unshallow;
+	bool is_finish;
 	/* --from */
 	const char *base;
 	/* --status, --unsaved */

@@ -316,6 +316,23 @@ static void end(struct run *run)
 	cm_changes_clear(&run->changes);
 }
 
+/* Their files are another repository's. */
+static int note_submodules(struct run *run, struct cm_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->changes.n; i++)
+		n += run->changes.v[i].new_mode == GIT_FILEMODE_COMMIT;
+	run->rep->submodules += n;
+	if (n == 0)
+		return CM_OK;
+	return cm_report_note(run->rep, err,
+			      "%zu submodule%s at another commit there, and stay%s as %s: 'git "
+			      "submodule update' in the session brings %s",
+			      n, n == 1 ? " is" : "s are", n == 1 ? "s" : "",
+			      n == 1 ? "it is" : "they are", n == 1 ? "it" : "them");
+}
+
 static int carry_out(struct run *run, bool *ret_is_done, struct cm_error *err)
 {
 	int r = begin(run, err);
@@ -337,6 +354,9 @@ static int carry_out(struct run *run, bool *ret_is_done, struct cm_error *err)
 	if (r < 0)
 		return r;
 	run->rep->files += run->changes.n;
+	r = note_submodules(run, err);
+	if (r < 0)
+		return r;
 	run->ex->is_unfinished = false;
 	(void)unlinkat(run->ex->scratch_fd, JOURNAL, 0);
 	*ret_is_done = true;

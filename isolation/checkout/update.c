@@ -294,15 +294,18 @@ static int step_report(struct run *run, struct cm_error *err)
 static const struct {
 	int (*run)(struct run *run, struct cm_error *err);
 	bool is_of_checkout;
+	/* also where there is no source */
+	bool is_of_finish;
 } steps[] = {
-	{ step_source, false },	 { step_open, true }, { step_resolve, false },
-	{ step_objects, false }, { step_refs, true }, { step_switch, true },
-	{ step_report, true },
+	{ step_source, false, false },	{ step_open, true, true },  { step_resolve, false, false },
+	{ step_objects, false, false }, { step_refs, true, false }, { step_switch, true, false },
+	{ step_report, true, true },
 };
 
 static int run_step(struct run *run, size_t i, struct cm_error *err)
 {
-	int r = steps[i].run(run, err);
+	bool is_left_out = run->opts->is_finish && !steps[i].is_of_finish;
+	int r = is_left_out ? CM_OK : steps[i].run(run, err);
 
 	if (r == CM_E_CHECKOUT && steps[i].is_of_checkout)
 		r = err->code = CM_E_INVALID;

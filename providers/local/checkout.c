@@ -348,6 +348,11 @@ int cm_local_checkout(struct cm_local *l, struct cm_error *err)
 		r = l->session.record.checkout ? check_place(l, false, err) : CM_OK;
 		return r == CM_OK ? cm_local_update(l, err) : r;
 	}
+	if (l->session.record.is_update_begun && cm_local_has_checkout(l)) {
+		r = cm_local_update_finish(l, err);
+		if (r < 0)
+			return r;
+	}
 	/* what was checked out is the user's work now, and wins */
 	if (l->spec.workspace_kind != CM_WORKSPACE_REPO || l->is_running)
 		return CM_OK;

@@ -59,6 +59,11 @@ int cm_local_spawn_ahead(struct cm_local *l, struct cm_error *err);
 bool cm_local_has_checkout(const struct cm_local *l);
 /* update.c: bring it up to date, as l->update has it; the session's lock is held, and it may run. */
 int cm_local_update(struct cm_local *l, struct cm_error *err);
+/*
+ * update.c: after an update that died on its way, go through with what it began; where that cannot be
+ * done, say so and let the session go on. What is done with the checkout otherwise comes after it.
+ */
+int cm_local_update_finish(struct cm_local *l, struct cm_error *err);
 /* update.c: refuse an update of a session that is not there, where it names no repository to make */
 int cm_local_check_new(const struct cm_local *l, struct cm_error *err);
 

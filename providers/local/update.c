@@ -24,6 +24,8 @@ struct task {
 	struct cm_local l;
 	/* of the temporary session; in l is the directory of the other one meanwhile */
 	char *session_dir;
+	/* files of the checkout may be others now */
+	bool has_written;
 };
 
 static int out_of_memory(struct cm_error *err)
@@ -98,6 +100,7 @@ static void close_task(struct task *task)
 struct source {
 	/* NULL: a repository of this host */
 	const struct cm_store_mirror *mirror;
+	/* NULL: nothing comes, and what was begun is gone through with */
 	const char *path;
 	const char *git_dir;
 };
@@ -111,17 +114,14 @@ static int was_held_up(const struct cm_local *of, struct cm_error *err)
 	return CM_E_TIMEOUT;
 }
 
-static int run_helper(struct task *task, const struct source *source,
-		      struct cm_checkout_result *result, struct cm_error *err)
+/* At most 12 of argv; number is for one of them. */
+static void add_wanted(const struct task *task, const struct source *source, char **argv,
+		       size_t *ret_n, char *number)
 {
 	const struct cm_local *of = task->of;
 	const struct cm_local_update *update = of->update;
-	char *argv[20] = { NULL };
-	char number[CM_CHECKOUT_NUMBER_SIZE];
-	size_t n = 0;
-	int r;
+	size_t n = *ret_n;
 
-	cm_checkout_option(argv, &n, "--update", of->session.record.checkout);
 	cm_checkout_option(argv, &n, "--source", source->path);
 	cm_checkout_option(argv, &n, "--origin", source->mirror ? of->spec.repo : NULL);
 	cm_checkout_option(argv, &n, "--ref", update->ref);
@@ -130,8 +130,27 @@ static int run_helper(struct task *task, const struct source *source,
 	cm_checkout_option(argv, &n, "--from", update->base);
 	if (update->is_unshallow)
 		argv[n++] = (char *)(uintptr_t) "--unshallow";
+	*ret_n = n;
+}
+
+static int run_helper(struct task *task, const struct source *source,
+		      struct cm_checkout_result *result, struct cm_error *err)
+{
+	const struct cm_local *of = task->of;
+	char *argv[20] = { NULL };
+	char number[CM_CHECKOUT_NUMBER_SIZE];
+	size_t n = 0;
+	int r;
+
+	cm_checkout_option(argv, &n, "--update", of->session.record.checkout);
+	if (source->path)
+		add_wanted(task, source, argv, &n, number);
+	else
+		argv[n++] = (char *)(uintptr_t) "--finish";
 	result->is_kept_up = true;
 	r = cm_checkout_helper_run(&task->l, argv, NULL, result, err);
+	/* who did not come to the end of it may not have said so any more */
+	task->has_written = result->is_writing || (r < 0 && r != CM_E_CHECKOUT);
 	if (r == CM_E_TIMEOUT)
 		return was_held_up(of, err);
 	return r == CM_E_CHECKOUT
@@ -155,7 +174,7 @@ static int in_jail(struct task *task, const struct source *source,
 			(struct cm_local_mount){ source->mirror->dir, CM_FETCH_MIRROR_INSIDE,
 						 CM_OPF_READ_ONLY };
 	r = cm_checkout_helper_spec(l, &spec, err);
-	if (r == CM_OK && !source->mirror)
+	if (r == CM_OK && !source->mirror && source->path)
 		r = cm_checkout_helper_show(&spec, source->path, source->git_dir, err);
 	if (r == CM_OK)
 		r = cm_local_task_open(l, &spec, l->session.session_dir, &extra, err);
@@ -226,16 +245,26 @@ static int check_repository(const struct cm_local *l, struct cm_error *err)
 	return CM_E_INVALID;
 }
 
-static int update(struct cm_local *l, struct cm_error *err)
+static int run_task(struct task *task, bool is_finish, struct cm_error *err)
 {
+	static const struct source none = { NULL };
 	struct cm_checkout_result result;
+
+	cm_checkout_result_init(&result);
+	if (is_finish)
+		return in_jail(task, &none, &result, err);
+	return cm_giturl_is_remote(task->of->spec.repo) ? from_remote(task, &result, err)
+							: from_here(task, &result, err);
+}
+
+static int update(struct cm_local *l, bool is_finish, bool *ret_has_written, struct cm_error *err)
+{
 	struct task task;
 	int r = open_task(l, &task, err);
 
-	cm_checkout_result_init(&result);
 	if (r == CM_OK)
-		r = cm_giturl_is_remote(l->spec.repo) ? from_remote(&task, &result, err)
-						      : from_here(&task, &result, err);
+		r = run_task(&task, is_finish, err);
+	*ret_has_written = task.has_written;
 	close_task(&task);
 	if (r == CM_E_CANCELLED) {
 		cm_error_set(err, r, 0, "stopped while '%s' was brought up to date",
@@ -243,6 +272,32 @@ static int update(struct cm_local *l, struct cm_error *err)
 		cm_error_hint(err, "casemate checkout %s goes on with it", l->session.record.id);
 	}
 	return r;
+}
+
+static int set_begun(struct cm_local *l, bool is_begun, struct cm_error *err)
+{
+	if (l->session.record.is_update_begun == is_begun)
+		return CM_OK;
+	l->session.record.is_update_begun = is_begun;
+	return cm_store_session_save(&l->session, false, err);
+}
+
+static int run_update(struct cm_local *l, struct cm_error *err)
+{
+	bool was_begun = l->session.record.is_update_begun;
+	bool has_written = true;
+	int r = set_begun(l, true, err);
+
+	if (r == CM_OK)
+		r = update(l, false, &has_written, err);
+	/* as after a death: whoever comes next looks */
+	if (r < 0 && !has_written)
+		(void)set_begun(l, was_begun, NULL);
+	if (r < 0)
+		return r;
+	if (l->update->is_unshallow)
+		l->session.record.depth = 0;
+	return set_begun(l, false, err);
 }
 
 int cm_local_update(struct cm_local *l, struct cm_error *err)
@@ -257,14 +312,32 @@ int cm_local_update(struct cm_local *l, struct cm_error *err)
 	if (cm_key_is_asked(CM_KEY_DEPTH, &l->spec))
 		cm_local_note(l, "--depth is for a first checkout: this one keeps the history that "
 				 "it has");
-	r = update(l, err);
-	if (r == CM_OK && l->update->is_unshallow) {
-		l->session.record.depth = 0;
-		r = cm_store_session_save(&l->session, true, err);
-	}
+	r = run_update(l, err);
 	if (r == CM_OK)
 		cm_local_phase(l, "update", start_us);
 	return r;
+}
+
+int cm_local_update_finish(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	bool has_written;
+	int r = update(l, true, &has_written, &why);
+
+	if (r == CM_E_CANCELLED || r == CM_E_LEVEL || r == CM_E_ISOLATION) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	if (r < 0) {
+		CM_AUTO_FREE char *line = cm_asprintf("an update was broken off, and what it began "
+						      "cannot be finished: %s",
+						      why.msg);
+
+		if (line)
+			cm_local_note(l, line);
+	}
+	return set_begun(l, false, err);
 }
 
 /* The first option that only a checkout that is there can do without --repo; "" where none is given. */

@@ -119,6 +119,7 @@ static const struct field fields[] = {
 	{ "checkout", FIELD_STRING, AT(checkout), NULL, 0 },
 	{ "checkout_begun", FIELD_BOOL, AT(is_checkout_begun), NULL, 0 },
 	{ "checkout_done", FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
+	{ "update_begun", FIELD_BOOL, AT(is_update_begun), NULL, 0 },
 	{ "network", FIELD_ENUM, AT(network), network_of, CM_NETWORK_HOST },
 	{ "rootfs", FIELD_STRING, AT(rootfs), NULL, 0 },
 	{ "user", FIELD_ENUM, AT(user), user_of, CM_USER_ROOT },

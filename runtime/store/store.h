@@ -105,6 +105,8 @@ struct cm_session_record {
 	/* said before it is: what has its name then, and is not said to be done, is complete */
 	bool is_checkout_begun;
 	bool is_checkout_done;
+	/* until it has ended: one that died may have left files of two commits */
+	bool is_update_begun;
 	enum cm_network network;
 	char *rootfs;
 	enum cm_user user;

@@ -237,6 +237,35 @@ for ms in 0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4; do
 	done
 done
 is "$(cm ls -aq)" s 'no jail is left'
+for i in $(seq 3000); do echo "$i" >"$repos/app/f$i"; done
+src add -A && src commit -q -m 'very many'
+n=0
+for who in run running checkout; do
+	run checkout s --branch old
+	[ $who != running ] || run run --session s -- true
+	start checkout s --ref main
+	until_true 20 test -e "$tree/.git/casemate-update/switch"
+	kill -KILL "$bg"
+	wait_bg
+	[ "$rc" != 137 ] || n=$((n + 1))
+	if [ $who = checkout ]; then
+		run checkout s
+	else
+		run run --session s -- true
+	fi
+	is "$rc $(at) $(t status --porcelain) $(cat "$tree/f3000")" '0 very many main  3000' "among the files: $who finds it whole"
+	[ $who = checkout ] || like "$(err)" '*note: an earlier update to branch main was broken off, and is finished now*' \
+		'which is said'
+	run stop s
+	change update-ref refs/heads/main "$(t rev-parse 'origin/main~1')"
+done
+[ $n -gt 0 ]
+ok 'control: some were killed'
+start checkout s --ref main
+until_true 20 test -e "$tree/.git/casemate-update/switch"
+kill -INT "$bg"
+wait_bg
+is "$rc $(at) $(t status --porcelain)" '0 very many main ' 'one that is only interrupted there comes to its end'
 run rm --files s
 finish
 
