@@ -24,9 +24,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +54,8 @@ struct copy {
 	/* names of packs that are done, without suffix */
 	struct cm_strv packs;
 	bool is_partial;
+	/* of this store's files none can be cloned: not asked again for each */
+	bool is_clone_refused;
 	uint64_t done;
 	uint64_t total;
 	char *buffer;
@@ -98,11 +102,34 @@ static ssize_t copy_chunk(struct copy *c, int from, int to)
 }
 
 /*
- * Small files by read and write, which is two calls; large ones by copy_file_range, which shares
- * extents where the file system can. Shared extents are not a link: a write to one file does not
- * show in the other. What the kernel, a seccomp filter or the file system refuses is copied by hand.
+ * The whole file by sharing its extents, where the file system can. They are not a link: a write to
+ * one file does not show in the other. The size is of the moment of sharing. 0, -ENOSPC and the like,
+ * -ESTALE, or -EOPNOTSUPP for whatever refuses: kernel, seccomp filter or file system, or that the two
+ * are on different ones.
  */
-static int copy_content(struct copy *c, int from, int to, uint64_t size, bool is_counted)
+static int clone_content(struct copy *c, int from, int to, uint64_t size)
+{
+	struct stat st;
+
+	if (c->is_clone_refused)
+		return -EOPNOTSUPP;
+	if (ioctl(to, FICLONE, from) < 0) {
+		if (errno == ENOSPC || errno == EDQUOT || errno == EIO)
+			return -errno;
+		c->is_clone_refused = true;
+		return -EOPNOTSUPP;
+	}
+	if (fstat(to, &st) < 0)
+		return -errno;
+	return (uint64_t)st.st_size == size ? 0 : -ESTALE;
+}
+
+/*
+ * By read and write, which is two calls; large ones by copy_file_range, which shares extents also
+ * where a clone is refused: across mounts, before Linux 5.18. What the kernel, a seccomp filter or the
+ * file system refuses is copied by hand.
+ */
+static int copy_bytes(struct copy *c, int from, int to, uint64_t size, bool is_counted)
 {
 	bool by_range = size > COPY_BUFFER_SIZE;
 	uint64_t done = 0;
@@ -132,6 +159,19 @@ static int copy_content(struct copy *c, int from, int to, uint64_t size, bool is
 		}
 	}
 	return done == size ? 0 : -ESTALE;
+}
+
+static int copy_content(struct copy *c, int from, int to, uint64_t size, bool is_counted)
+{
+	int r = clone_content(c, from, to, size);
+
+	if (r == -EOPNOTSUPP)
+		return copy_bytes(c, from, to, size, is_counted);
+	if (r == 0 && is_counted) {
+		c->done += size;
+		cm_report_progress(c->rep, "packs", c->done, c->total);
+	}
+	return r;
 }
 
 /* The file is gone: removed by a gc that is running. */
@@ -480,6 +520,7 @@ static int each_store(struct copy *c, enum pass pass, struct cm_error *err)
 		CM_AUTO_FD int fd = -1;
 		int r = open_store(c->stores.v[i], i == 0, &fd, err);
 
+		c->is_clone_refused = false;
 		if (r == CM_OK && pass == PASS_COUNT)
 			r = read_alternates(c, fd, c->stores.v[i], err);
 		if (r == CM_OK && pass != PASS_PACKS)

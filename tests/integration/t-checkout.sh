@@ -5,7 +5,7 @@
 #
 #   t-checkout.sh PATH-OF-CASEMATE-CHECKOUT
 #
-# CM_TEST_MUST_WORK="USERNS NOBODY" (or "all") makes a missing prerequisite a failure.
+# CM_TEST_MUST_WORK="USERNS NOBODY LOOP PTRACE" (or "all") makes a missing prerequisite a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/repositories.sh"
 
@@ -817,6 +817,51 @@ t_disk_full() {
 	ok 'control: with space it works'
 }
 
+# On a file system that can, objects of any size share the source's extents, and no inode.
+t_clones() {
+	local PATH=$PATH:/usr/sbin
+	git init -q -b main cloned && head -c 400000 /dev/urandom >cloned/data && commit cloned c
+	truncate -s 320M image && mkdir disk && command -v mkfs.xfs filefrag >/dev/null &&
+		[ "$(id -u)" = 0 ] && mkfs.xfs -q image &&
+		unshare -m mount -o loop image disk 2>/dev/null || {
+		skip LOOP 'extents are shared where they can be'
+		rm -rf image disk
+		return
+	}
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount -o loop image disk && cp -r cloned disk/src &&
+		"$1" --source disk/src --target disk/t --report-fd 3 3>report 2>stderr &&
+		find disk/t/.git/objects -type f | sort | while read -r file; do
+			filefrag -v "$file" | grep -q "shared" && echo shared || echo "$file"
+		done >clones && find disk/t disk/src -type f -links +1 >links &&
+		git -c safe.directory="*" -C disk/t fsck --full --strict >/dev/null 2>&1' sh "$checkout"
+	rc=$?
+	[ $rc -eq 0 ] && [ "$(uniq -c clones | tr -s ' ')" = ' 3 shared' ] && [ ! -s links ]
+	ok 'extents are shared where they can be, and no inode'
+	rm -rf image disk
+}
+
+# Where they cannot be, one refusal is enough for a store, and all is copied.
+t_no_clones() {
+	command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || {
+		skip PTRACE 'what cannot be shared is copied'
+		return
+	}
+	local error
+	for error in EOPNOTSUPP EXDEV EPERM ENOTTY; do
+		strace -f -o trace -e trace=ioctl -e "inject=ioctl:error=$error" "$checkout" \
+			--source cloned --target t --report-fd 3 3>report 2>stderr
+		rc=$?
+		[ $rc -eq 0 ] && sound t && [ "$(grep -c FICLONE trace)" = 1 ]
+		ok "what cannot be shared is copied ($error)"
+		rm -rf t
+	done
+	strace -f -o trace -e trace=ioctl -e inject=ioctl:error=ENOSPC "$checkout" \
+		--source cloned --target t --report-fd 3 3>report 2>stderr
+	rc=$?
+	refused 'a full disk is not' 1 limit '"errno":28'
+}
+
 t_killed() {
 	git init -q -b main large
 	local i delay status=0 kills=0
@@ -960,6 +1005,8 @@ t_target
 t_source
 t_unreadable
 t_disk_full
+t_clones
+t_no_clones
 t_killed
 t_process
 t_status

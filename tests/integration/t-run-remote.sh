@@ -358,6 +358,35 @@ run run --repo "$https_url/open/many" --ref origin/topic -- true
 refused "*ref 'origin/topic' is not in the source" "did you mean 'topic'*" 'a branch as a clone calls it'
 finish
 
+# As the jail of a checkout finds it: its filter and its mounts are in no other test of this.
+begin_remote 'files that can share extents'
+if is_root && PATH=$PATH:/usr/sbin command -v mkfs.xfs >/dev/null && truncate -s 320M "$work/image" &&
+	PATH=$PATH:/usr/sbin mkfs.xfs -q "$work/image" && mkdir "$work/disk" &&
+	mount -o loop "$work/image" "$work/disk" 2>/dev/null; then
+	mkdir -m 700 "$work/disk/cache" "$work/disk/root"
+	give "$work/disk"
+	was_cache=$XDG_CACHE_HOME
+	if [ "$identity" = root ]; then
+		mount --bind "$work/disk/cache" /var/cache/casemate
+	else
+		export XDG_CACHE_HOME=$work/disk/cache
+	fi
+	run run --session x --root "$work/disk/root" --repo "$https_url/open/plain" -- git fsck
+	expect_status 0 'a checkout of a mirror'
+	is "$(find "$work/disk/root/x/plain/.git/objects" -type f | while read -r file; do
+		filefrag -v "$file" | grep -q shared && echo shared || echo "$file"
+	done | sort -u)" shared 'shares them'
+	is "$(find "$work/disk" -type f -links +1)" '' 'and no inode'
+	run rm --files x
+	[ "$identity" != root ] || umount /var/cache/casemate
+	export XDG_CACHE_HOME=$was_cache
+	umount "$work/disk"
+else
+	skip LOOP 'no such file system' 'a checkout of a mirror'
+fi
+rm -rf "$work/image" "$work/disk"
+finish
+
 begin_remote 'a damaged mirror'
 run run --repo "$https_url/open/plain" -- true
 repository=$(echo "$mirrors"/*/data/repository)
