@@ -3,9 +3,8 @@
  * Relaying a command's streams, signals and end.
  *
  * Theory of operation. One poll loop. A stream is read only while its destination can take more,
- * so a reader that is slow costs no memory and the command feels it; writes are of at most
- * PIPE_BUF bytes after poll said that they fit, so a stuck reader never keeps a signal from being
- * seen. When the command has ended, what is in the pipes then is passed on, however slow its reader
+ * so a reader that is slow costs no memory and the command feels it; no write waits (outlet.h), so a
+ * stuck reader, or a terminal that was stopped, never keeps a signal from being seen. When the command has ended, what is in the pipes then is passed on, however slow its reader
  * is, unless a signal or a limit wants an end of it; and what comes after that until end of file
  * where the session ended with it, else for a bounded time, since grandchildren may hold them.
  *
@@ -18,7 +17,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -31,6 +29,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/cli/outlet.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/cli/tty_end.h"
 
@@ -40,6 +39,8 @@
 #define FOREGROUND_MS 200
 /* a jail that was killed is gone in milliseconds; this only guards against never */
 #define LAST_DRAIN_MS 10000
+/* somebody asked for the end, and whoever reads takes nothing */
+#define UNREAD_DRAIN_MS 1000
 #define CHUNK 65536
 
 enum slot {
@@ -61,6 +62,7 @@ struct loop {
 	/* another job has the caller's terminal */
 	bool is_background;
 	struct cm_tty_end tty_end;
+	struct cm_outlet *outlets;
 	/* read from the caller, not yet taken by the command */
 	char in_chunk[CHUNK];
 	size_t in_len;
@@ -187,13 +189,19 @@ static uint64_t bytes_in(int fd)
 	return fd >= 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (uint64_t)n : 0;
 }
 
+static int last_drain_ms(const struct cm_relay *relay)
+{
+	return relay->signal != 0 ? UNREAD_DRAIN_MS : LAST_DRAIN_MS;
+}
+
 static void on_end(struct loop *loop, const struct cm_rec_end *end)
 {
 	struct cm_relay *relay = loop->relay;
 
 	relay->end = *end;
 	relay->has_ended = true;
-	loop->drain_until_ms = cm_clock_mono_ms() + (relay->is_last ? LAST_DRAIN_MS : DRAIN_MS);
+	loop->drain_until_ms =
+		cm_clock_mono_ms() + (relay->is_last ? last_drain_ms(relay) : DRAIN_MS);
 	loop->due[0] = bytes_in(relay->wants_tty ? relay->pty_fd : relay->out_fd);
 	loop->due[1] = bytes_in(relay->err_fd);
 	if (relay->is_last)
@@ -270,6 +278,21 @@ static size_t count_output(struct loop *loop, size_t n)
 	return (size_t)room;
 }
 
+static struct cm_outlet *err_outlet(const struct loop *loop)
+{
+	return &loop->outlets[1];
+}
+
+static struct cm_outlet *out_outlet(const struct loop *loop)
+{
+	return &loop->outlets[loop->relay->is_to_stderr ? 1 : 0];
+}
+
+static bool is_pending(const struct loop *loop)
+{
+	return cm_outlet_is_full(&loop->outlets[0]) || cm_outlet_is_full(&loop->outlets[1]);
+}
+
 /* A reader that has gone away: as with any pipeline, the command gets SIGPIPE at its next write. */
 static void close_stream(int *fd)
 {
@@ -280,20 +303,23 @@ static void close_stream(int *fd)
  * A destination that takes no more. The command's next write fails as in any pipeline, but what
  * was lost on the way was written with success: only the caller can be told.
  */
-static void on_lost_output(struct loop *loop, int *from, int to, int error)
+static void on_lost_output(struct loop *loop, const struct cm_outlet *to, int error)
 {
 	struct cm_relay *relay = loop->relay;
 
+	/* who is seen goes on without the one that only looks on */
+	if (relay->seen) {
+		relay->is_muted = true;
+		return;
+	}
 	if (error != EPIPE && relay->lost_errno == 0) {
-		relay->lost_fd = to;
+		relay->lost_fd = to->fd;
 		relay->lost_errno = error;
 	}
-	close_stream(from);
-}
-
-static int out_destination(const struct cm_relay *relay)
-{
-	return relay->is_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+	if (to == out_outlet(loop))
+		close_stream(relay->wants_tty ? &relay->pty_fd : &relay->out_fd);
+	if (to == err_outlet(loop))
+		close_stream(&relay->err_fd);
 }
 
 /* Is there nobody to wait for? */
@@ -309,47 +335,46 @@ static void tell_seen(struct cm_relay *relay, const int *from, const char *bytes
 			    from == &relay->err_fd ? STDERR_FILENO : STDOUT_FILENO, bytes, len);
 }
 
-static void write_out(struct loop *loop, int *from, int to, const char *bytes, size_t len)
+static bool can_take(const struct loop *loop, const struct cm_outlet *outlet)
 {
-	struct cm_relay *relay = loop->relay;
-	int r = relay->is_muted ? 0 : cm_write_all(to, bytes, len);
-
-	if (r == 0)
-		return;
-	/* who is seen goes on without the one that only looks on */
-	if (relay->seen)
-		relay->is_muted = true;
-	else
-		on_lost_output(loop, from, to, -r);
+	return is_taken_here(loop->relay) || (outlet->is_ready && !cm_outlet_is_full(outlet));
 }
 
-/*
- * From the command to the caller. Splice where both ends can; the caller's descriptor is never
- * changed. is_direct: the destination is a regular file, which poll cannot say anything about.
- */
-static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *capture)
+/* Where both ends can; false: they cannot, and nothing was done. */
+static bool splice_out(struct loop *loop, int *from, struct cm_outlet *to)
 {
-	static char chunk[CHUNK];
 	struct cm_relay *relay = loop->relay;
-	size_t room = capture ? sizeof(chunk) : PIPE_BUF;
+	ssize_t n;
+	int fd;
+
+	if (is_taken_here(relay) || relay->wants_tty || relay->seen ||
+	    relay->output_max != UINT64_MAX)
+		return false;
+	fd = cm_outlet_splice_fd(to);
+	if (fd < 0)
+		return false;
+	n = splice(*from, NULL, fd, NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (n > 0)
+		relay->output_seen += (size_t)n;
+	else if (n == 0 || errno == EPIPE)
+		close_stream(from);
+	/* EINVAL: a file opened for appending */
+	return n >= 0 || errno == EPIPE || errno == EAGAIN || errno == EINTR;
+}
+
+/* From the command to the caller. */
+static void pass_out(struct loop *loop, int *from, struct cm_outlet *to, struct cm_buf *capture)
+{
+	static char chunk[CM_OUTLET_MAX];
+	struct cm_relay *relay = loop->relay;
 	size_t allowed;
 	ssize_t n;
+	int r = 0;
 
-	if (!capture && !relay->wants_tty && !relay->seen && relay->output_max == UINT64_MAX) {
-		n = splice(*from, NULL, to, NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-		if (n > 0) {
-			relay->output_seen += (size_t)n;
-			return;
-		}
-		if (n == 0 || errno == EPIPE) {
-			close_stream(from);
-			return;
-		}
-		if (errno == EAGAIN || errno == EINTR)
-			return;
-		/* EINVAL: a terminal, or a file opened for appending */
-	}
-	n = read(*from, chunk, room);
+	to->is_ready = false;
+	if (splice_out(loop, from, to))
+		return;
+	n = read(*from, chunk, sizeof(chunk));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	/* EIO: the last holder of the terminal has closed it */
@@ -361,8 +386,20 @@ static void pass_out(struct loop *loop, int *from, int to, struct cm_buf *captur
 	tell_seen(relay, from, chunk, allowed);
 	if (capture)
 		cm_buf_append(capture, chunk, allowed);
-	else
-		write_out(loop, from, to, chunk, allowed);
+	else if (!relay->is_muted)
+		r = cm_outlet_put(to, chunk, allowed);
+	if (r < 0)
+		on_lost_output(loop, to, -r);
+}
+
+/* The caller takes some: what is left of before, or else what comes next. */
+static void on_outlet(struct loop *loop, struct cm_outlet *outlet)
+{
+	int r = cm_outlet_is_full(outlet) ? cm_outlet_flush(outlet) : 0;
+
+	if (r < 0)
+		on_lost_output(loop, outlet, -r);
+	outlet->is_ready = true;
 }
 
 static int in_destination(const struct cm_relay *relay)
@@ -413,8 +450,20 @@ static void set(struct pollfd *p, int fd, bool is_wanted, short events)
 	p->revents = 0;
 }
 
+/* Is there something for it, now or as soon as it can take some? */
+static bool is_waited_for(const struct loop *loop, const struct cm_outlet *outlet)
+{
+	const struct cm_relay *relay = loop->relay;
+	int out = relay->wants_tty ? relay->pty_fd : relay->out_fd;
+
+	if (cm_outlet_is_full(outlet))
+		return true;
+	return !can_take(loop, outlet) && ((out >= 0 && outlet == out_outlet(loop)) ||
+					   (relay->err_fd >= 0 && outlet == err_outlet(loop)));
+}
+
 /* Which ends are looked at: a source only while its destination was found ready. */
-static void prepare(struct loop *loop, bool out_ready, bool err_ready)
+static void prepare(struct loop *loop)
 {
 	struct cm_relay *relay = loop->relay;
 	struct pollfd *p = loop->p;
@@ -425,10 +474,11 @@ static void prepare(struct loop *loop, bool out_ready, bool err_ready)
 	bool stdin_done = p[SLOT_STDIN].fd == -2;
 
 	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
-	set(&p[SLOT_OUT], out, out >= 0 && out_ready, POLLIN);
-	set(&p[SLOT_ERR], relay->err_fd, relay->err_fd >= 0 && err_ready, POLLIN);
-	set(&p[SLOT_STDOUT], out_destination(relay), out >= 0 && !out_ready, POLLOUT);
-	set(&p[SLOT_STDERR], STDERR_FILENO, relay->err_fd >= 0 && !err_ready, POLLOUT);
+	set(&p[SLOT_OUT], out, out >= 0 && can_take(loop, out_outlet(loop)), POLLIN);
+	set(&p[SLOT_ERR], relay->err_fd, relay->err_fd >= 0 && can_take(loop, err_outlet(loop)),
+	    POLLIN);
+	set(&p[SLOT_STDOUT], STDOUT_FILENO, is_waited_for(loop, &loop->outlets[0]), POLLOUT);
+	set(&p[SLOT_STDERR], STDERR_FILENO, is_waited_for(loop, &loop->outlets[1]), POLLOUT);
 	set(&p[SLOT_STDIN], STDIN_FILENO, can_read && !has_input, POLLIN);
 	if (stdin_done)
 		p[SLOT_STDIN].fd = -2;
@@ -446,7 +496,8 @@ static bool is_due(const struct loop *loop)
 	if (relay->signal != 0 ||
 	    (relay->end.kind != CM_END_EXIT && relay->end.kind != CM_END_SIGNAL))
 		return false;
-	return (loop->due[0] > 0 && (relay->wants_tty ? relay->pty_fd : relay->out_fd) >= 0) ||
+	return is_pending(loop) ||
+	       (loop->due[0] > 0 && (relay->wants_tty ? relay->pty_fd : relay->out_fd) >= 0) ||
 	       (loop->due[1] > 0 && relay->err_fd >= 0);
 }
 
@@ -476,7 +527,7 @@ static bool is_finished(const struct loop *loop)
 		return true;
 	if (!relay->has_ended)
 		return false;
-	if (relay->pty_fd < 0 && relay->out_fd < 0 && relay->err_fd < 0)
+	if (relay->pty_fd < 0 && relay->out_fd < 0 && relay->err_fd < 0 && !is_pending(loop))
 		return true;
 	return !is_due(loop) && cm_clock_mono_ms() >= loop->drain_until_ms;
 }
@@ -486,7 +537,7 @@ static void extend_drain(struct loop *loop, uint64_t seen_before)
 {
 	if (loop->relay->has_ended && loop->relay->is_last &&
 	    loop->relay->output_seen != seen_before)
-		loop->drain_until_ms = cm_clock_mono_ms() + LAST_DRAIN_MS;
+		loop->drain_until_ms = cm_clock_mono_ms() + last_drain_ms(loop->relay);
 }
 
 static void take_due(uint64_t *due, uint64_t passed)
@@ -494,32 +545,40 @@ static void take_due(uint64_t *due, uint64_t passed)
 	*due -= passed < *due ? passed : *due;
 }
 
-static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_error *err)
+/* Both streams of the command may go to one: the first to have something has it then. */
+static void step_out(struct loop *loop)
 {
 	struct cm_relay *relay = loop->relay;
 	struct pollfd *p = loop->p;
-	struct cm_buf *out = relay->is_captured ? &relay->out : NULL;
-	struct cm_buf *errs = relay->is_captured ? &relay->err : NULL;
+	const short readable = POLLIN | POLLHUP | POLLERR;
+	const short writable = POLLOUT | POLLHUP | POLLERR;
 	uint64_t seen = relay->output_seen;
-	uint64_t seen_out;
+
+	if ((p[SLOT_STDOUT].revents & writable) != 0)
+		on_outlet(loop, &loop->outlets[0]);
+	if ((p[SLOT_STDERR].revents & writable) != 0)
+		on_outlet(loop, &loop->outlets[1]);
+	if ((p[SLOT_OUT].revents & readable) != 0 && can_take(loop, out_outlet(loop))) {
+		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd, out_outlet(loop),
+			 relay->is_captured ? &relay->out : NULL);
+		take_due(&loop->due[0], relay->output_seen - seen);
+	}
+	if ((p[SLOT_ERR].revents & readable) != 0 && can_take(loop, err_outlet(loop))) {
+		seen = relay->output_seen;
+		pass_out(loop, &relay->err_fd, err_outlet(loop),
+			 relay->is_captured ? &relay->err : NULL);
+		take_due(&loop->due[1], relay->output_seen - seen);
+	}
+}
+
+static void step(struct loop *loop, struct cm_error *err)
+{
+	struct cm_relay *relay = loop->relay;
+	struct pollfd *p = loop->p;
+	uint64_t seen = relay->output_seen;
 	const short readable = POLLIN | POLLHUP | POLLERR;
 
-	if ((p[SLOT_STDOUT].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
-		*out_ready = true;
-	if ((p[SLOT_STDERR].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
-		*err_ready = true;
-	if ((p[SLOT_OUT].revents & readable) != 0) {
-		pass_out(loop, relay->wants_tty ? &relay->pty_fd : &relay->out_fd,
-			 out_destination(relay), out);
-		take_due(&loop->due[0], relay->output_seen - seen);
-		*out_ready = is_taken_here(relay);
-	}
-	if ((p[SLOT_ERR].revents & readable) != 0) {
-		seen_out = relay->output_seen;
-		pass_out(loop, &relay->err_fd, STDERR_FILENO, errs);
-		take_due(&loop->due[1], relay->output_seen - seen_out);
-		*err_ready = is_taken_here(relay);
-	}
+	step_out(loop);
 	if ((p[SLOT_IN].revents & (POLLOUT | POLLERR | POLLHUP)) != 0)
 		write_in(loop);
 	if (p[SLOT_STDIN].fd >= 0 && (p[SLOT_STDIN].revents & readable) != 0)
@@ -538,15 +597,17 @@ static void step(struct loop *loop, bool *out_ready, bool *err_ready, struct cm_
 
 int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 {
+	static struct cm_outlet outlets[2];
 	static struct loop loop;
-	bool out_ready = is_taken_here(relay);
-	bool err_ready = out_ready;
 
 	memset(&loop, 0, offsetof(struct loop, in_chunk));
 	loop.in_len = loop.in_at = 0;
 	loop.kill_at_ms = loop.drain_until_ms = 0;
 	loop.due[0] = loop.due[1] = 0;
 	loop.relay = relay;
+	loop.outlets = outlets;
+	cm_outlet_init(&outlets[0], STDOUT_FILENO);
+	cm_outlet_init(&outlets[1], STDERR_FILENO);
 	loop.result = cm_relay_watch_all(&loop.signal_fd, err);
 	if (loop.result < 0)
 		return loop.result;
@@ -557,13 +618,15 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	set(&loop.p[SLOT_SIGNAL], loop.signal_fd, true, POLLIN);
 	while (!is_finished(&loop)) {
 		follow_terminal(&loop);
-		prepare(&loop, out_ready, err_ready);
+		prepare(&loop);
 		if (poll(loop.p, SLOT_COUNT, next_timeout(&loop)) < 0 && errno != EINTR) {
 			loop.result = cm_error_set(err, CM_E_SYS, errno, "cannot wait");
 			break;
 		}
-		step(&loop, &out_ready, &err_ready, err);
+		step(&loop, err);
 	}
+	cm_outlet_close(&outlets[0]);
+	cm_outlet_close(&outlets[1]);
 	cm_terminal_restore();
 	cm_fd_close(&loop.signal_fd);
 	return loop.result;

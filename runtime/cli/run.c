@@ -417,7 +417,7 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 /* Who was stopped by a signal says so, as the command would have. */
 static int exit_of_failure(const struct run *run, const struct cm_error *err)
 {
-	int status = cm_cli_fail(run->cli, err);
+	int status = cm_run_is_heard(run) ? cm_cli_fail(run->cli, err) : run->cli->failure_exit;
 	int sig = err->code == CM_E_CANCELLED ? run->relay.signal : 0;
 
 	if (err->code == CM_E_CANCELLED && sig == 0)

@@ -35,6 +35,11 @@ struct run {
 	int end_fd;
 };
 
+/*
+ * Does standard error take a line? It is waited for, as any reader is, but not by who was told to end:
+ * a terminal that was stopped would keep that from being seen.
+ */
+bool cm_run_is_heard(const struct run *run);
 /* For the provider: notes, phases and progress go to people and into the result. */
 struct cm_local_events cm_run_events(struct run *run);
 /* A phase of the start has ended. Quiet: it is in the result alone. */

@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a run while it is made ready, and kept for who looks later. */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "runtime/base/fd.h"
 #include "runtime/base/num.h"
 #include "runtime/cli/run_internal.h"
 #include "runtime/store/events.h"
+
+#define HEARD_MS 500
+
+bool cm_run_is_heard(const struct run *run)
+{
+	struct pollfd p[] = { { .fd = STDERR_FILENO, .events = POLLOUT },
+			      { .fd = run->end_fd > 0 ? run->end_fd : -1, .events = POLLIN } };
+	int r;
+
+	do {
+		r = poll(p, CM_ARRAY_SIZE(p), run->relay.signal != 0 ? HEARD_MS : -1);
+	} while (r < 0 && errno == EINTR);
+	return p[0].revents != 0 || (r > 0 && poll(p, 1, HEARD_MS) > 0);
+}
 
 static void on_note(void *data, const char *text)
 {
 	struct run *run = data;
 
+	if (!cm_run_is_heard(run))
+		return;
 	cm_progress_clear(&run->progress);
 	cm_cli_note(run->cli, "%s", text);
 }
@@ -18,7 +38,10 @@ static void on_progress(void *data, const char *stage, uint64_t received, uint64
 			uint64_t bytes)
 {
 	struct run *run = data;
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
 
+	if (poll(&p, 1, 0) <= 0)
+		return;
 	cm_progress_tell(&run->progress, stage, received, total, bytes);
 }
 
@@ -78,6 +101,8 @@ void cm_run_phase(struct run *run, const char *name, uint64_t duration_us, bool 
 
 	keep_phase(run, name, duration_us);
 	note_phase(run, name, duration_us);
+	if (!cm_run_is_heard(run))
+		return;
 	cm_progress_clear(&run->progress);
 	if (run->cli->is_quiet || is_quiet)
 		return;

@@ -282,4 +282,29 @@ since=$(now_ms)
 ok 'also where daemons hold the pipes'
 finish
 
+# unread socket|pipe: casemate's standard output is such a thing, full, and is told to end
+unread() {
+	python3 - "$1" "${as[@]}" "$casemate" run -- sh -c 'echo up >up; exec yes' <<'EOF'
+import os, signal, socket, subprocess, sys, time
+ends = [s.detach() for s in socket.socketpair()] if sys.argv[1] == 'socket' else os.pipe()[::-1]
+p = subprocess.Popen(sys.argv[2:], stdout=ends[0])
+while not os.path.exists('up'):
+    time.sleep(0.02)
+time.sleep(0.5)
+p.send_signal(signal.SIGTERM)
+try:
+    print(p.wait(8))
+except subprocess.TimeoutExpired:
+    p.kill()
+    print('does not end')
+EOF
+	rm -f up
+}
+
+begin 'output that nobody reads'
+for kind in socket pipe; do
+	is "$(unread $kind)" 143 "$kind: SIGTERM ends it"
+done
+finish
+
 done_testing

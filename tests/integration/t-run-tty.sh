@@ -146,6 +146,29 @@ terminal 'expect:ready' end -- run -- sh -c 'setsid sleep 30 & echo ready'
 ended 0 'a grandchild that holds the terminal does not delay the end'
 finish
 
+# A terminal of the caller's whose output was stopped, where keys are not the jail's: what is written
+# to it waits, and signals do not.
+# shellcheck disable=SC2034
+begin 'a terminal that was stopped'
+for more in 'echo more; echo more; exec sleep 30' 'exec yes' 'yes & exec sleep 30' 'exec yes >&2'; do
+	terminal 'expect:ready' 'send:\x13' 'sleep:0.3' 'signal:TERM' end -- \
+		run --no-tty -- sh -c "echo ready; sleep 0.2; $more"
+	ended 143 "SIGTERM ends it: $more"
+done
+terminal 'expect:ready' 'send:\x13' 'sleep:0.3' 'send:\x11' 'expect:over' end -- \
+	run --no-tty -- sh -c 'echo ready; sleep 0.2; seq 20000; echo over; exit 3'
+ended 3 'it goes on where it was'
+is "$(tr -d '\r' <"$work/out" | grep -c '^[0-9]*$')" 20000 'with all of it'
+terminal 'expect:ready' 'send:\x13' 'sleep:0.3' 'signal:TERM' end -- \
+	run --session stopped --setup 'echo ready; sleep 0.2; exec yes' -- true
+ended 143 'also while a session is set up'
+run rm --files stopped
+terminal 'expect:ready' 'send:\x13' 'sleep:0.3' 'signal:TERM' end -- \
+	run --session stopped --setup 'echo ready; exec sleep 0.5' --setup 'sleep 30' -- true
+ended 143 'or between its commands'
+run rm --files stopped
+finish
+
 # How often the screen shows a line.
 lines() { tr -d '\r' <"$work/out" | grep -cx -- "$1"; }
 
