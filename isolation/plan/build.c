@@ -2,6 +2,7 @@
 /* The order of a plan, and its steps in words. */
 #include "isolation/plan/build.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,16 +108,33 @@ void cm_build_idmap(struct cm_build *build, struct cm_plan_op *op, const struct 
 	op->owner_gid = node->gid;
 }
 
+/* Whole lines or nothing. */
+__attribute__((format(printf, 3, 4))) static void add_line(char *to, size_t size, const char *fmt,
+							   ...)
+{
+	size_t len = strlen(to);
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	/* clang-tidy 14 does not see va_start here */
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+	n = vsnprintf(to + len, size - len, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= size - len)
+		to[len] = '\0';
+}
+
+void cm_build_warn_unenforced(struct cm_build *build, const char *what, const char *value)
+{
+	add_line(build->summary->warnings, sizeof(build->summary->warnings),
+		 "the repository limits %s to %s, which nothing enforces here\n", what, value);
+}
+
 void cm_build_note_hidden(struct cm_build *build, const char *path, const char *why)
 {
-	char *notes = build->summary->notes;
-	size_t size = sizeof(build->summary->notes);
-	size_t len = strlen(notes);
-	int n = snprintf(notes + len, size - len, "'%s' is not shown: %s\n", path, why);
-
-	/* whole lines or nothing */
-	if (n < 0 || (size_t)n >= size - len)
-		notes[len] = '\0';
+	add_line(build->summary->notes, sizeof(build->summary->notes), "'%s' is not shown: %s\n",
+		 path, why);
 }
 
 static void set_tmpfs_bounds(struct cm_build *build)

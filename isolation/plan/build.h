@@ -141,6 +141,8 @@ struct cm_plan_summary {
 	uint32_t cgroup_controllers;
 	/* what was left out and why: lines, each with its newline; cut when there are too many */
 	char notes[1024];
+	/* the same for lines that are told in any case */
+	char warnings[512];
 };
 
 /*

@@ -74,6 +74,8 @@ struct cm_buf *cm_build_text(struct cm_build *build);
 /* A file of what is in build->text; when that has failed, a failed plan. */
 void cm_build_file_text(struct cm_build *build, const char *target);
 void cm_build_tmpfs(struct cm_build *build, const char *target, uint16_t mode, uint32_t flags);
+/* A repository's own limit, which stops no start: a line of the summary's warnings. */
+void cm_build_warn_unenforced(struct cm_build *build, const char *what, const char *value);
 /* A line of the summary's notes. */
 void cm_build_note_hidden(struct cm_build *build, const char *path, const char *why);
 /* As root the mount shows files of the node's owner as the agent's. */

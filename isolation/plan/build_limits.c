@@ -92,6 +92,10 @@ static int apply(struct cm_build *build, const struct rule *rule, uint64_t fallb
 		rule->format(value, text, sizeof(text));
 		return cannot_enforce(build, rule->what, rule->controller, rule->option, text, err);
 	}
+	if (!can && rule->limit->is_advised) {
+		rule->format(value, text, sizeof(text));
+		cm_build_warn_unenforced(build, rule->what, text);
+	}
 	if (!can) {
 		/* without groups RLIMIT_NPROC counts the id's processes in the jail's user
 		 * namespace, which keeps a fork bomb from the host's pids */
@@ -147,6 +151,9 @@ static int apply_cpuset(struct cm_build *build, struct cm_error *err)
 
 	if (!limits->cpuset)
 		return CM_OK;
+	if (limits->is_cpuset_advised &&
+	    (cg->kind == CM_CGROUP_NONE || (cg->controllers & CM_CG_CPUSET) == 0))
+		cm_build_warn_unenforced(build, "cpuset", limits->cpuset);
 	if (cg->kind == CM_CGROUP_NONE || (cg->controllers & CM_CG_CPUSET) == 0)
 		return limits->is_cpuset_optional ? CM_OK
 						  : cannot_enforce(build, "cpuset", "cpuset",

@@ -4,9 +4,13 @@
  * what a start makes of it is below those of now. A jail that runs cannot be changed: where it has
  * more than is allowed now, it takes no more commands.
  */
+#include <stdio.h>
+
 #include "providers/local/local_internal.h"
 #include "runtime/base/fd.h"
 #include "runtime/spec/merge.h"
+
+#define NAME_SIZE 96
 
 /* The top of a repository that the session works in; NULL: there is none, or not yet. */
 static const char *tree_of(const struct cm_local *l, const struct cm_spec *work)
@@ -19,6 +23,20 @@ static const char *tree_of(const struct cm_local *l, const struct cm_spec *work)
 	return NULL;
 }
 
+/*
+ * A checkout that was just made goes when the start fails, and its path says nothing then. NULL: the
+ * path will do.
+ */
+static const char *name_of(const struct cm_local *l, const char *tree, char buf[NAME_SIZE])
+{
+	if (!l->is_new || l->checkout_commit[0] == '\0' || tree != l->session.record.checkout)
+		return NULL;
+	(void)snprintf(buf, NAME_SIZE,
+		       "'" CM_CONFIG_REPOSITORY_FILE "' of the repository (commit %.12s)",
+		       l->checkout_commit);
+	return buf;
+}
+
 int cm_local_tighten(const struct cm_local *l, struct cm_spec *spec, const struct cm_spec *work,
 		     struct cm_origins *origins, struct cm_strv *notes, struct cm_error *err)
 {
@@ -29,12 +47,13 @@ int cm_local_tighten(const struct cm_local *l, struct cm_spec *spec, const struc
 	};
 	struct cm_merge m = { .spec = spec, .origins = origins, .caller = &caller };
 	const char *tree = tree_of(l, work);
+	char name[NAME_SIZE];
 	int r = cm_merge_ceiling(&m, &l->config->system.ceiling, false, err);
 
 	if (r == CM_OK)
 		cm_merge_finish(&m);
 	if (r == CM_OK && tree)
-		r = cm_config_repository(tree, &m, err);
+		r = cm_config_repository(tree, name_of(l, tree, name), &m, err);
 	if (r == CM_OK && notes && cm_strv_copy(notes, &m.notes) != CM_OK)
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	cm_merge_clear(&m);

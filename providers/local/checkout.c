@@ -109,6 +109,7 @@ static int run_clone(struct cm_local *l, const struct source *source,
 	cm_checkout_option(argv, &n, "--from", spec->base);
 	argv[n++] = (char *)(uintptr_t) "--modules";
 	r = cm_checkout_helper_run(l, argv, NULL, result, err);
+	(void)snprintf(l->checkout_commit, sizeof(l->checkout_commit), "%s", result->commit);
 	if (r == CM_E_TIMEOUT)
 		return was_held_up(l, err);
 	if (r == CM_E_CHECKOUT)

@@ -88,6 +88,13 @@ static int read_failure(const struct cm_json *root, const struct cm_buf *text,
 	return CM_E_CHECKOUT;
 }
 
+static bool is_commit(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len < CM_CHECKOUT_COMMIT_SIZE && strspn(text, "0123456789abcdef") == len;
+}
+
 static int take_report(struct cm_local *l, const struct cm_local_program *program,
 		       struct cm_checkout_result *result, struct cm_error *err)
 {
@@ -106,7 +113,10 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	}
 	if (program->end.kind != CM_END_EXIT || program->end.status != 0)
 		r = read_failure(root, &program->err, result, err);
-	else if (result->modules)
+	else if (is_commit(cm_json_str(root, "commit", "")))
+		(void)snprintf(result->commit, sizeof(result->commit), "%s",
+			       cm_json_str(root, "commit", ""));
+	if (r == CM_OK && result->modules)
 		r = cm_module_list_read(cm_json_get(root, "modules"), result->modules, err);
 	(void)snprintf(l->checkout_reason, sizeof(l->checkout_reason), "%s",
 		       r < 0 ? result->reason : "");

@@ -15,6 +15,8 @@ struct cm_checkout_result {
 	bool is_writing;
 	/* filled with the submodules that it tells, and then the caller's; NULL: none are asked for */
 	struct cm_module_list *modules;
+	/* what was checked out; "": not told */
+	char commit[CM_CHECKOUT_COMMIT_SIZE];
 };
 
 void cm_checkout_result_init(struct cm_checkout_result *result);

@@ -62,6 +62,9 @@ struct cm_local_update {
 	bool is_unshallow;
 };
 
+/* hexadecimal, and the NUL byte */
+#define CM_CHECKOUT_COMMIT_SIZE 65
+
 struct cm_local {
 	/* own copy, completed from the session's record */
 	struct cm_spec spec;
@@ -97,6 +100,8 @@ struct cm_local {
 	/* of the helper's report where the checkout failed: names to look up, and not to pass on */
 	char checkout_reason[24];
 	char checkout_code[24];
+	/* of the checkout that was made by this process; "": none was, or it has no commits */
+	char checkout_commit[CM_CHECKOUT_COMMIT_SIZE];
 
 	struct cm_workspace_facts workspace;
 	struct cm_plan_summary summary;

@@ -147,13 +147,21 @@ static void fill_request(const struct cm_local *l, const struct cm_spec *spec,
 	req->state_dir = l->session.dir;
 }
 
-static void tell_notes(struct cm_local *l)
+static void tell_lines(struct cm_local *l, char *lines)
 {
 	char *save = NULL;
 
-	for (char *line = strtok_r(l->summary.notes, "\n", &save); line && l->spec.is_verbose;
-	     line = strtok_r(NULL, "\n", &save))
+	for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		cm_local_note(l, line);
+	/* another plan may follow */
+	lines[0] = '\0';
+}
+
+static void tell_notes(struct cm_local *l)
+{
+	tell_lines(l, l->summary.warnings);
+	if (l->spec.is_verbose)
+		tell_lines(l, l->summary.notes);
 }
 
 /* What people may look at: with all that the skeleton has. */

@@ -23,13 +23,13 @@ static int apply_repository(struct cm_cli *cli, struct cm_merge *m, bool is_show
 	if ((spec->session_id || spec->is_kept) && !is_shown)
 		return CM_OK;
 	if (spec->workspace_kind == CM_WORKSPACE_DIR)
-		return cm_config_repository(spec->workspace, m, err);
+		return cm_config_repository(spec->workspace, NULL, m, err);
 	if (spec->workspace_kind != CM_WORKSPACE_DEFAULT || spec->session_id)
 		return CM_OK;
 	project = cm_config_project_dir(cli->config.cwd);
 	if (!project)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	return cm_config_repository(project, m, err);
+	return cm_config_repository(project, NULL, m, err);
 }
 
 static int resolve(struct cm_cli *cli, int argc, char *const *argv, struct cm_merge *m,

@@ -17,10 +17,40 @@ struct tighten {
 	struct cm_spec *spec;
 	struct cm_spec *ceiling;
 	const struct cm_key_info *info;
+	/* the ceiling is a repository's own */
+	bool is_repository;
 	/* what the comparison found */
 	bool is_changed;
 	bool is_looser;
 };
+
+/* What Casemate does itself needs nothing of the host. */
+static bool needs_host(enum cm_key key)
+{
+	return key != CM_KEY_TIMEOUT && key != CM_KEY_OUTPUT;
+}
+
+static bool is_demanded(const struct cm_limit *limit)
+{
+	return limit->is_set && !limit->is_optional && limit->value != CM_UNLIMITED;
+}
+
+/*
+ * A repository cannot know what its users' hosts enforce, and a limit that stops every start there
+ * limits nothing. So what is its own holds where it can be enforced; where not, the start says so.
+ * What the caller or the administrator has named stays as they have it: enforced, or refused.
+ */
+static void advise_limit(struct tighten *t, struct cm_limit *have, const struct cm_limit *most)
+{
+	t->is_looser = most->value > have->value;
+	if (t->is_looser)
+		return;
+	t->is_changed = most->value < have->value;
+	have->value = most->value;
+	have->is_optional = true;
+	have->is_advised = true;
+	have->is_set = true;
+}
 
 static int tighten_limit(struct tighten *t, struct cm_error *err)
 {
@@ -28,11 +58,16 @@ static int tighten_limit(struct tighten *t, struct cm_error *err)
 	const struct cm_limit *most = cm_key_field_const(t->info, t->ceiling);
 
 	(void)err;
+	if (t->is_repository && needs_host(t->info->key) && !is_demanded(have)) {
+		advise_limit(t, have, most);
+		return CM_OK;
+	}
 	t->is_looser = most->value > have->value;
 	if (most->value < have->value) {
 		have->value = most->value;
 		have->is_set = true;
-		have->is_optional = most->is_optional;
+		/* nor can a repository let go of what was demanded */
+		have->is_optional = most->is_optional && !t->is_repository;
 		t->is_changed = true;
 	} else if (have->is_optional && !most->is_optional && most->value != CM_UNLIMITED) {
 		/* an optional limit may go unenforced, which would be above any ceiling */
@@ -47,6 +82,8 @@ static int tighten_cpuset(struct tighten *t, struct cm_error *err)
 {
 	struct cm_limits *have = &t->spec->limits;
 	const struct cm_limits *most = &t->ceiling->limits;
+	/* as advise_limit has it */
+	bool is_optional = most->is_cpuset_optional || t->is_repository;
 	CM_AUTO_BUF struct cm_buf text = { 0 };
 	struct cm_cpuset mine;
 	struct cm_cpuset theirs;
@@ -66,9 +103,9 @@ static int tighten_cpuset(struct tighten *t, struct cm_error *err)
 	if (cm_buf_status(&text) != CM_OK)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	t->is_changed = !have->cpuset || strcmp(have->cpuset, text.data) != 0 ||
-			(have->is_cpuset_optional && !most->is_cpuset_optional);
-	have->is_cpuset_optional =
-		most->is_cpuset_optional && (!have->cpuset || have->is_cpuset_optional);
+			(have->is_cpuset_optional && !is_optional);
+	have->is_cpuset_optional = is_optional && (!have->cpuset || have->is_cpuset_optional);
+	have->is_cpuset_advised = have->is_cpuset_optional && t->is_repository;
 	free(have->cpuset);
 	have->cpuset = cm_buf_take(&text);
 	return CM_OK;
@@ -164,6 +201,7 @@ static int tighten_to(struct cm_merge *m, const struct cm_setting *setting, cons
 		.spec = m->spec,
 		.ceiling = &ceiling,
 		.info = cm_key_info(setting->key),
+		.is_repository = is_repository,
 	};
 	int r;
 

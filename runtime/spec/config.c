@@ -225,7 +225,8 @@ static char *directory_of(const char *path, const char *cwd)
 	return absolute;
 }
 
-static int read_settings(const char *path, const char *cwd, unsigned int flags,
+/* name: what it is called; NULL: its path */
+static int read_settings(const char *path, const char *name, const char *cwd, unsigned int flags,
 			 unsigned int allowed, struct cm_file *ret, struct cm_error *err)
 {
 	CM_AUTO_FREE char *text = NULL;
@@ -233,12 +234,14 @@ static int read_settings(const char *path, const char *cwd, unsigned int flags,
 	size_t len = 0;
 	int r = cm_config_read_file(path, flags, &text, &len, err);
 
+	if (r != CM_OK && name)
+		return cm_error_wrap(err, "%s", name);
 	if (r != CM_OK || !text)
 		return r;
 	base = directory_of(path, cwd);
 	if (!base)
 		return no_memory(err);
-	return cm_file_parse(text, len, path, base, allowed, ret, err);
+	return cm_file_parse(text, len, name ? name : path, base, allowed, ret, err);
 }
 
 /* Reads both configuration files; a second call does nothing. A file that is absent is empty. */
@@ -249,10 +252,11 @@ static int load_files(struct cm_config *config, struct cm_error *err)
 
 	if (config->are_files_loaded)
 		return CM_OK;
-	r = read_settings(config->system_file, config->cwd, CM_READ_OPTIONAL | CM_READ_REGULAR,
-			  CM_FILE_PROFILES | CM_FILE_CEILING, &config->system, err);
+	r = read_settings(config->system_file, NULL, config->cwd,
+			  CM_READ_OPTIONAL | CM_READ_REGULAR, CM_FILE_PROFILES | CM_FILE_CEILING,
+			  &config->system, err);
 	if (r == CM_OK && config->user_file) {
-		r = read_settings(config->user_file, config->cwd,
+		r = read_settings(config->user_file, NULL, config->cwd,
 				  optional | CM_READ_REGULAR | CM_READ_OWN, CM_FILE_PROFILES,
 				  &config->user, err);
 		if (r == CM_E_NOT_FOUND)
@@ -338,7 +342,7 @@ static int merge_policies(struct cm_config *config, const struct cm_layer *flags
 
 		if (flags->settings[i].key != CM_KEY_POLICY)
 			continue;
-		r = read_settings(flags->settings[i].value, config->cwd, 0, 0, &file, err);
+		r = read_settings(flags->settings[i].value, NULL, config->cwd, 0, 0, &file, err);
 		m->is_asked = true;
 		if (r == CM_OK)
 			r = cm_merge_layer(m, &file.keys, err);
@@ -498,7 +502,8 @@ int cm_config_root(struct cm_config *config, const char *flag, char **ret, struc
 	return r;
 }
 
-int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err)
+int cm_config_repository(const char *dir, const char *name, struct cm_merge *m,
+			 struct cm_error *err)
 {
 	/* no path of the file's is used, so nothing of the caller is needed */
 	static const struct cm_strv no_env;
@@ -510,8 +515,8 @@ int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *e
 
 	if (!path)
 		return no_memory(err);
-	r = read_settings(path, "/", CM_READ_OPTIONAL | CM_READ_REGULAR | CM_READ_NO_LINK, 0, &file,
-			  err);
+	r = read_settings(path, name, "/", CM_READ_OPTIONAL | CM_READ_REGULAR | CM_READ_NO_LINK, 0,
+			  &file, err);
 	if (r != CM_OK)
 		return r;
 	m->caller = &nobody;
@@ -533,6 +538,6 @@ int cm_config_check(struct cm_config *config, const char *path, struct cm_error 
 	const char *base = strrchr(path, '/');
 	bool is_repository = strcmp(base ? base + 1 : path, CM_CONFIG_REPOSITORY_FILE) == 0;
 
-	return read_settings(path, config->cwd, 0,
+	return read_settings(path, NULL, config->cwd, 0,
 			     is_repository ? 0 : CM_FILE_PROFILES | CM_FILE_CEILING, &file, err);
 }

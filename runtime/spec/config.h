@@ -90,9 +90,11 @@ bool cm_config_git_credential(const struct cm_config *config, const struct cm_sp
 int cm_config_root(struct cm_config *config, const char *flag, char **ret, struct cm_error *err);
 /*
  * Tighten by dir/.casemate.json, when there is one; dir is the work tree's top. Only a regular
- * file is read, and no symbolic link is followed, since the tree may be another's.
+ * file is read, and no symbolic link is followed, since the tree may be another's. name: how errors,
+ * notes and origins call it; NULL: by its path.
  */
-int cm_config_repository(const char *dir, struct cm_merge *m, struct cm_error *err);
+int cm_config_repository(const char *dir, const char *name, struct cm_merge *m,
+			 struct cm_error *err);
 /* Whose .casemate.json counts in cwd: where the workspace begins. Caller frees; NULL: memory. */
 char *cm_config_project_dir(const char *cwd);
 /* Reads and checks one file as `config check` does. */

@@ -23,6 +23,8 @@ struct cm_limit {
 	bool is_set;
 	/* written "4G?": enforced where possible, else shown as not enforced */
 	bool is_optional;
+	/* with is_optional: by a repository's own file; that it is not enforced is said */
+	bool is_advised;
 };
 
 enum cm_network {
@@ -90,6 +92,7 @@ struct cm_limits {
 	/* "0-1,3"; NULL: not limited */
 	char *cpuset;
 	bool is_cpuset_optional;
+	bool is_cpuset_advised;
 };
 
 struct cm_spec {

@@ -584,7 +584,7 @@ run run --repo . --open-files 200 -- sh -c "$look"
 expect_out '100
 1
 cannot' 'tightens a checkout of its own, and widens nothing'
-like "$(err)" "*.casemate.json:1: 'network' cannot widen 'none' (*) to 'host'; ignored*" 'which is said'
+like "$(err)" "*'.casemate.json' of the repository (commit *):1: 'network' cannot widen 'none' (*) to 'host'; ignored*" 'which is said'
 run run --repo . -- sleep 20
 expect_status 124 "also what is each run's own"
 run run --session s --repo . --open-files 200 --network none -- sh -c "$look"
@@ -632,13 +632,49 @@ rm "$work/w/.casemate.json"
 run run --session "$id" -- sh -c 'ulimit -n'
 expect_out 200 'as it was made without a file, too'
 run rm --files "$id"
-says '{ "no-such": 1 }'
+says '{
+  "no-such": 1 }'
 start_files
-run run --session n --repo . -- true
-refused "*.casemate.json:1: *" '*' 'one that is not understood'
+head=$(g -C "$work/w" rev-parse --short=12 HEAD)
+for option in '--session n' --keep ''; do
+	# shellcheck disable=SC2086
+	run run $option --repo . -- true
+	refused "'.casemate.json' of the repository (commit $head):2: *" '*' "one that is not understood: ${option:-temporary}"
+done
 run ls
-! grep -q '^n ' "$work/out"
-ok 'makes no session'
+is "$(wc -l <"$work/out")" 1 'makes no session'
+says '{'
+start_files
+run run --repo . -- true
+refused "'.casemate.json' of the repository (commit *):*" '*' 'one that is no JSON'
+finish
+
+# A repository knows nothing of its users' hosts.
+begin 'limits in the repository'
+repository "$work/w"
+says '{ "pids-limit": 100, "memory": "64M", "cpuset": "0" }'
+start_files
+run run --repo . -- echo runs
+is "$rc $(out)" '0 runs' 'stop no start'
+if has_groups; then
+	! grep -q 'nothing enforces' "$work/err"
+	ok 'hold where they can'
+	run run --repo . -- sh -c 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo wrong'
+	is "$rc $(out)" '137 ' 'as they are written'
+else
+	like "$(err)" "*note: the repository limits memory to 64M, which nothing enforces here
+note: the repository limits pids to 100, which nothing enforces here
+note: the repository limits cpuset to 0, which nothing enforces here*" 'which are said where nothing holds them'
+	run run --repo . --pids-limit 200 -- true
+	refused 'pids limit cannot be enforced here*' '*' 'and where one was named, they are required'
+fi
+run run -- echo runs
+is "$rc $(out)" '0 runs' 'the tree itself'
+run run --session l --repo . -- true
+run stop l
+run run --session l -- echo runs
+is "$rc $(out)" '0 runs' 'a session'
+run rm --files l
 finish
 
 begin 'an installation'

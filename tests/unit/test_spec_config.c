@@ -308,7 +308,7 @@ static int repository(const char *flags, char **ret_dump, struct cm_strv *notes,
 	cm_spec_init(&spec);
 	assert_int_equal(cm_flags_parse(1, words, &layer, err), CM_OK);
 	assert_int_equal(cm_merge_layer(&m, &layer, err), CM_OK);
-	r = cm_config_repository(top, &m, err);
+	r = cm_config_repository(top, NULL, &m, err);
 	if (r == CM_OK)
 		*ret_dump = test_dump(&spec, &origins);
 	if (notes)
