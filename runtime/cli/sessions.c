@@ -12,6 +12,8 @@
 
 /* a keeper ends by itself within some seconds; one that does not is killed then */
 #define STOP_MS 10000
+/* shorter waits are not worth a word */
+#define QUIET_LOCK_MS 1000
 
 int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret,
 		      struct cm_error *err)
@@ -78,6 +80,23 @@ static int no_ids(struct cm_cli *cli)
 	return cm_cli_fail(cli, &err);
 }
 
+/* What holds a session may take minutes (a fetch), and who waits for it wants to know. */
+static int open_session(const struct cm_cli *cli, struct cm_store *store, const char *id,
+			unsigned int flags, struct cm_store_session *ret, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	int r = cm_store_session_open_as(store, id, flags, cm_clock_mono_ms() + QUIET_LOCK_MS, ret,
+					 &why);
+
+	if (r != CM_E_BUSY) {
+		*err = why;
+		return r;
+	}
+	cm_cli_note(cli, "%s: waiting for it up to %d s", why.msg, CM_CLI_LOCK_MS / 1000);
+	return cm_store_session_open_as(
+		store, id, flags, cm_clock_mono_ms() + CM_CLI_LOCK_MS - QUIET_LOCK_MS, ret, err);
+}
+
 int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids,
 			unsigned int flags, cm_cli_session_fn fn, const void *data)
 {
@@ -86,8 +105,7 @@ int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, c
 	for (int i = 0; i < n_ids; i++) {
 		struct cm_error err = CM_ERROR_INIT;
 		struct cm_store_session s;
-		int r = cm_store_session_open_as(store, ids[i], flags,
-						 cm_clock_mono_ms() + CM_CLI_LOCK_MS, &s, &err);
+		int r = open_session(cli, store, ids[i], flags, &s, &err);
 
 		if (r == CM_OK) {
 			r = fn(store, &s, data, &err);

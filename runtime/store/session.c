@@ -180,15 +180,20 @@ uint32_t cm_store_lock_slot(int lock_fd)
 	return slot;
 }
 
-static int busy(const char *id, bool is_temporary, struct cm_error *err)
+static int busy(const char *id, bool is_temporary, int lock_fd, struct cm_error *err)
 {
-	(void)cm_error_set(err, CM_E_BUSY, 0, "session '%s' is in use by another command", id);
+	pid_t holder = cm_store_lock_holder(lock_fd);
+	char who[48] = "another command";
+
+	if (holder != 0)
+		(void)snprintf(who, sizeof(who), "another command (process %d)", (int)holder);
+	(void)cm_error_set(err, CM_E_BUSY, 0, "session '%s' is in use by %s", id, who);
 	if (is_temporary)
 		cm_error_hint(err, "it is a temporary one and goes when the 'casemate run' that "
 				   "made it ends");
 	else
-		cm_error_hint(err, "try again when that command is through: a start, a checkout or "
-				   "a setup holds the session meanwhile");
+		cm_error_hint(err, "try again when that command is through, or end it: a start, a "
+				   "fetch, a checkout or a setup holds the session meanwhile");
 	return CM_E_BUSY;
 }
 
@@ -243,7 +248,7 @@ static int lock_session(struct cm_store *store, const char *id, int64_t deadline
 		return cm_store_fail(err, errno, "open the lock of", base, name);
 	r = wait_flock(fd, deadline_ms);
 	if (r == -EWOULDBLOCK)
-		return busy(id, is_temporary, err);
+		return busy(id, is_temporary, fd, err);
 	if (r < 0)
 		return cm_store_fail(err, -r, "lock", base, name);
 	if (!is_current(store, id, is_temporary, fd))

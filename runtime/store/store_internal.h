@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/store/dir.h"
 #include "runtime/store/store.h"
@@ -90,5 +91,11 @@ int cm_store_slot_hold(struct cm_store *store, uint32_t slot, const char *id);
 void cm_store_slot_drop(struct cm_store *store, uint32_t slot);
 /* Write the owner of record's slot to the disk, for as long as files have its ids. 0 or -errno. */
 int cm_store_slot_keep(struct cm_store *store, const struct cm_session_record *record);
+
+/*
+ * The process that has a flock of fd's file; 0: none, or one that is not told (in another pid
+ * namespace, on a file system that has other numbers than stat).
+ */
+pid_t cm_store_lock_holder(int fd);
 
 #endif

@@ -122,6 +122,37 @@ expect_status 0 'it can be removed, too'
 is "$(our_processes)" '' 'and nothing runs'
 finish
 
+# Something of the session's lasts (here its setup): nobody waits for it without a word.
+begin 'a session that is in use'
+git init -q -b main r && git -C r -c user.name=a -c user.email=a@b commit -q --allow-empty -m one
+give r
+start_files
+start run --session u --repo "$work/w/r" --setup 'echo up; sleep 60' -- true
+until_true 20 grep -qx up "$work/err"
+holder=$(pgrep -x casemate -P $$ | head -n 1)
+cp "$work/err" "$work/first"
+for command in stop rm; do
+	since=$(now_ms)
+	cm $command u >"$work/out" 2>"$work/other"
+	is "$?" 125 "$command: does not end it"
+	took_ms=$(($(now_ms) - since))
+	like "$(cat "$work/other")" "note: session 'u' is in use by another command (process $holder): waiting for it up to 10 s
+casemate: session 'u' is in use by another command (process $holder)
+hint: try again when *, or end it: *" "$command: says who has it, first and last"
+	[ "$took_ms" -ge 9500 ] && [ "$took_ms" -lt 13000 ]
+	ok "$command: after ten seconds ($took_ms ms)"
+done
+cm stop u 2>"$work/other" &
+waiting=$!
+until_true 5 grep -q 'waiting for it' "$work/other"
+ok 'it is said while it is waited'
+kill -TERM "$holder"
+wait_bg
+wait $waiting
+is "$? $(grep -c . "$work/other")" '0 1' 'and goes on when it can'
+run rm --files u
+finish
+
 begin 'files of other ids'
 if [ "$identity" = sub ]; then
 	make() { # NAME
