@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "providers/local/checkout_helper.h"
+#include "providers/local/credential_helper.h"
 #include "providers/local/ssh.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
@@ -321,7 +322,13 @@ void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
 					 .depth = l->spec.depth,
 					 .has_keys = true,
 					 .phase = "fetch" };
-	(void)cm_config_git_credential(l->config, &l->spec, &ret->user, &ret->secret);
+	if (cm_config_git_credential(l->config, &l->spec, &ret->user, &ret->secret))
+		return;
+	ret->may_ask_helper = cm_config_may_ask_helper(l->config, &l->spec);
+	ret->asks_helper_first =
+		ret->may_ask_helper && l->config->git_helper == CM_GIT_HELPER_FIRST;
+	/* what was told for the repository, for its submodules there */
+	cm_credential_helper_given(l, &ret->user, &ret->secret);
 }
 
 static int bring(struct cm_local *l, const struct cm_local_remote *remote, bool is_fresh,
@@ -343,18 +350,58 @@ static int bring(struct cm_local *l, const struct cm_local_remote *remote, bool 
 	return r;
 }
 
-int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, cm_local_take_fn *take,
+static bool failed_for(const struct cm_local *l, int r, const char *reason)
+{
+	return r == CM_E_CHECKOUT && strcmp(l->checkout_reason, reason) == 0;
+}
+
+/*
+ * Anonymously, where there is no credential; when the server wants one, git's helpers are asked, and it
+ * is fetched once more, into the mirror of what they gave.
+ */
+static int bring_first(struct cm_local *l, struct cm_local_remote *remote,
+		       struct cm_store_mirror *mirror, struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (remote->asks_helper_first)
+		r = cm_credential_helper_ask(l, remote->url, &remote->user, &remote->secret, err);
+	if (r == CM_OK)
+		r = bring(l, remote, false, mirror, err);
+	if (failed_for(l, r, "auth-required") && remote->may_ask_helper && !remote->user) {
+		struct cm_error why = CM_ERROR_INIT;
+		int asked = cm_credential_helper_ask(l, remote->url, &remote->user, &remote->secret,
+						     &why);
+
+		if (asked < 0)
+			*err = why;
+		if (asked < 0 || !remote->user)
+			return asked < 0 ? asked : r;
+		cm_store_mirror_close(mirror);
+		*mirror = (struct cm_store_mirror)CM_STORE_MIRROR_INIT;
+		*err = (struct cm_error)CM_ERROR_INIT;
+		r = bring(l, remote, false, mirror, err);
+	}
+	if (failed_for(l, r, "auth-refused") && remote->user && remote->user == l->helper_user)
+		cm_error_hint(err,
+			      "it is what git's credential helper gave: replace it there ('git "
+			      "credential reject' erases it), or use CASEMATE_GIT_TOKEN");
+	return r;
+}
+
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *of, cm_local_take_fn *take,
 		   void *data, struct cm_checkout_result *result, struct cm_error *err)
 {
 	struct cm_store_mirror mirror = CM_STORE_MIRROR_INIT;
 	struct cm_error why = CM_ERROR_INIT;
-	int r = bring(l, remote, false, &mirror, &why);
+	struct cm_local_remote remote = *of;
+	int r = bring_first(l, &remote, &mirror, &why);
 
 	if (r == CM_OK)
 		r = take(l, &mirror, data, result, &why);
 	if (r == CM_E_CHECKOUT && strcmp(result->code, cm_error_name(CM_E_CHECKOUT)) == 0) {
 		why = (struct cm_error)CM_ERROR_INIT;
-		r = bring(l, remote, true, &mirror, &why);
+		r = bring(l, &remote, true, &mirror, &why);
 		if (r == CM_OK)
 			r = take(l, &mirror, data, result, &why);
 	}

@@ -28,6 +28,9 @@ struct cm_local_remote {
 	/* what its server is told when it asks; both NULL: nothing */
 	const char *user;
 	const char *secret;
+	/* where it asks and user is NULL: may git's credential helpers be asked? At once: before it does */
+	bool may_ask_helper;
+	bool asks_helper_first;
 	/* are the caller's ssh keys, or its agent, for this server? */
 	bool has_keys;
 	/* told when it has been fetched; NULL: nothing is */
@@ -45,7 +48,7 @@ typedef int cm_local_take_fn(struct cm_local *l, const struct cm_store_mirror *m
  * once; what is wrong there is wrong again. result was initialised. CM_E_CANCELLED as cm_local_inside
  * has it.
  */
-int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *remote, cm_local_take_fn *take,
+int cm_local_fetch(struct cm_local *l, const struct cm_local_remote *of, cm_local_take_fn *take,
 		   void *data, struct cm_checkout_result *result, struct cm_error *err);
 
 #endif

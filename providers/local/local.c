@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local sessions: opening, the session's record, letting go. */
 #include "providers/local/local.h"
+#include "providers/local/credential_helper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -373,6 +374,7 @@ void cm_local_close(struct cm_local *l)
 		cm_store_session_close(&l->session);
 		l->has_session = false;
 	}
+	cm_credential_helper_forget(l);
 	cm_workspace_facts_clear(&l->workspace);
 	cm_refusals_clear(&l->refusals);
 	cm_buf_clear(&l->plan_text);

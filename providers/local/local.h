@@ -102,6 +102,10 @@ struct cm_local {
 	char checkout_code[24];
 	/* of the checkout that was made by this process; "": none was, or it has no commits */
 	char checkout_commit[CM_CHECKOUT_COMMIT_SIZE];
+	/* by git's credential helpers, for the server of the repository; NULL: nothing, or not asked */
+	char *helper_user;
+	char *helper_secret;
+	bool is_helper_asked;
 
 	struct cm_workspace_facts workspace;
 	struct cm_plan_summary summary;

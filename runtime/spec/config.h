@@ -19,6 +19,15 @@
 #define CM_CONFIG_SYSTEM_FILE "/etc/casemate/config.json"
 #define CM_CONFIG_REPOSITORY_FILE ".casemate.json"
 
+/* When git's credential helpers are asked; --git-credential says otherwise. */
+enum cm_git_helper {
+	/* when the server wants a credential, and nothing else gives one */
+	CM_GIT_HELPER_LAST = 0,
+	CM_GIT_HELPER_FIRST,
+	/* nor is anything else told */
+	CM_GIT_HELPER_NEVER,
+};
+
 struct cm_config {
 	/*
 	 * the caller's environment, without what must never reach a jail: CASEMATE_GIT_TOKEN,
@@ -30,6 +39,7 @@ struct cm_config {
 	/* what --git-credential names; both NULL without it, the user also where it has none */
 	char *git_user;
 	char *git_secret;
+	enum cm_git_helper git_helper;
 	/* --ssh-key, absolute; CASEMATE_SSH_PASSPHRASE; each NULL when it is not there */
 	char *ssh_key;
 	char *ssh_passphrase;
@@ -81,6 +91,8 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
  */
 bool cm_config_git_credential(const struct cm_config *config, const struct cm_spec *spec,
 			      const char **ret_user, const char **ret_secret);
+/* May git's credential helpers be asked for that server? Of one by http or https. */
+bool cm_config_may_ask_helper(const struct cm_config *config, const struct cm_spec *spec);
 /*
  * The session root alone, for commands that make no session: flag (--root, may be NULL), else the
  * environment, the profile, the files. Other keys are not looked at, so nothing that they say can

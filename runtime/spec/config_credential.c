@@ -139,7 +139,8 @@ static int read_variable(struct cm_config *config, const char *name, char **ret,
 static int wrong_form(struct cm_error *err)
 {
 	int r = cm_error_set(err, CM_E_INVALID, 0,
-			     OPTION " must be env:NAME, file:PATH or fd:N, and no secret itself");
+			     OPTION " must be env:NAME, file:PATH, fd:N, helper or none, and no "
+				    "secret itself");
 
 	cm_error_hint(err, "other users of this host can read command lines; put it into the "
 			   "variable " TOKEN_VARIABLE);
@@ -215,8 +216,14 @@ int cm_config_read_credential(struct cm_config *config, const struct cm_layer *f
 
 	cm_free_secret(&config->git_user);
 	cm_free_secret(&config->git_secret);
+	config->git_helper = CM_GIT_HELPER_LAST;
 	if (!asked)
 		return CM_OK;
+	if (strcmp(asked->value, "helper") == 0 || strcmp(asked->value, "none") == 0) {
+		config->git_helper =
+			asked->value[0] == 'h' ? CM_GIT_HELPER_FIRST : CM_GIT_HELPER_NEVER;
+		return CM_OK;
+	}
 	r = read_from(config, asked->value, m, &text, &len, err);
 	if (r == CM_OK && text)
 		r = take_apart(config, text, len, err);
@@ -267,15 +274,31 @@ int cm_config_read_setup_secrets(struct cm_config *config, const struct cm_layer
 	return r;
 }
 
+static bool is_http(const struct cm_spec *spec)
+{
+	return spec->repo && (cm_text_has_prefix(spec->repo, "https://") ||
+			      cm_text_has_prefix(spec->repo, "http://"));
+}
+
+bool cm_config_may_ask_helper(const struct cm_config *config, const struct cm_spec *spec)
+{
+	return is_http(spec) && config->git_helper != CM_GIT_HELPER_NEVER;
+}
+
 int cm_config_check_credential(const struct cm_config *config, const struct cm_spec *spec,
 			       struct cm_error *err)
 {
 	int r = CM_OK;
 
 	/* of a session that exists the repository is known */
-	if (config->git_secret && spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id) {
+	if ((config->git_secret || config->git_helper != CM_GIT_HELPER_LAST) &&
+	    spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id) {
 		r = cm_error_set(err, CM_E_INVALID, 0, OPTION " needs --repo or --session");
 		cm_error_hint(err, "name the repository with --repo URL");
+	} else if (config->git_helper == CM_GIT_HELPER_FIRST && spec->repo && !is_http(spec)) {
+		r = cm_error_set(err, CM_E_INVALID, 0,
+				 OPTION " helper is for a --repo by https or http");
+		cm_error_hint(err, "leave it out: ssh has keys, and a path of this host nothing");
 	} else if (config->git_token && has_control(config->git_token, strlen(config->git_token))) {
 		r = cm_error_set(err, CM_E_INVALID, 0,
 				 TOKEN_VARIABLE " has more than one line, or a control character");
@@ -293,21 +316,23 @@ bool cm_config_git_credential(const struct cm_config *config, const struct cm_sp
 			      const char **ret_user, const char **ret_secret)
 {
 	const char *repo = spec->repo ? spec->repo : "/";
-	bool is_http = cm_text_has_prefix(repo, "https://") || cm_text_has_prefix(repo, "http://");
-	const char *user = or_else(spec->repo_user, is_http ? token_user : "git");
+	bool by_http = is_http(spec);
+	const char *user = or_else(spec->repo_user, by_http ? token_user : "git");
 	const char *secret;
 
 	/* a path of this host, or git's own protocol, which asks for nothing */
 	if (repo[0] == '/' || cm_text_has_prefix(repo, "git://"))
 		return false;
+	if (by_http && config->git_helper != CM_GIT_HELPER_LAST)
+		return false;
 	if (config->git_secret) {
 		user = or_else(config->git_user, user);
 		secret = config->git_secret;
 	} else {
-		secret = or_else(spec->repo_secret, is_http ? config->git_token : NULL);
+		secret = or_else(spec->repo_secret, by_http ? config->git_token : NULL);
 	}
 	/* ssh's user name is the account, and in the address already */
-	if (!secret && !(is_http && spec->repo_user))
+	if (!secret && !(by_http && spec->repo_user))
 		return false;
 	*ret_user = user;
 	*ret_secret = or_else(secret, "");

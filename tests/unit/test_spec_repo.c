@@ -164,6 +164,10 @@ static void test_which_credential_counts(void **state)
 		{ "--git-credential file:f --repo ssh://h/a a", "git:1", "git:1" },
 		{ "--git-credential file:f --repo bob@h:a a", "bob:1", "bob:1" },
 		{ "--git-credential file:f --repo /srv/a a", NULL, NULL },
+		/* a helper is asked elsewhere */
+		{ "--git-credential helper --repo https://alice:pw@h/a a", NULL, NULL },
+		{ "--git-credential none --repo https://alice:pw@h/a a", NULL, NULL },
+		{ "--git-credential none --repo ssh://bob:pw@h/a a", "bob:pw", "bob:pw" },
 		{ "--git-credential file:no --git-credential file:f --repo https://h/a a",
 		  "x-access-token:1", "x-access-token:1" },
 	};
@@ -250,7 +254,8 @@ static void test_a_file_that_all_can_read(void **state)
 
 #define NO_LINE "--git-credential: what it names has more than one line, or a control character"
 #define ONE_LINE "it is to hold one line, a token or USER:PASSWORD"
-#define NO_FORM "--git-credential must be env:NAME, file:PATH or fd:N, and no secret itself"
+#define NO_FORM                                                                                    \
+	"--git-credential must be env:NAME, file:PATH, fd:N, helper or none, and no secret itself"
 #define FORM_HINT                                                                                  \
 	"other users of this host can read command lines; put it into the variable "               \
 	"CASEMATE_GIT_TOKEN"
