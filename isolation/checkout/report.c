@@ -217,12 +217,13 @@ int cm_report_status(const struct cm_status *status, bool with_unsaved, struct c
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
 	cm_jw_key(&w, "uncommitted");
-	if (status->is_tree_known)
+	/* for a note it is none; before it is removed nobody may take it for that */
+	if (status->is_tree_known || !with_unsaved)
 		cm_jw_uint(&w, status->uncommitted);
 	else
 		cm_jw_null(&w);
-	cm_jw_kuint(&w, "untracked", status->untracked);
 	if (with_unsaved) {
+		cm_jw_kuint(&w, "untracked", status->untracked);
 		cm_jw_kuint(&w, "stashes", status->stashes);
 		cm_jw_kuint(&w, "commits", status->commits);
 	}

@@ -47,12 +47,13 @@ static int start_walk(git_repository *repo, git_revwalk **ret)
 
 	if (r == 0)
 		r = git_revwalk_push_glob(*ret, "refs/heads/*");
-	if (r == 0) {
+	/* of a branch, or of none; there may be no commit yet */
+	if (r == 0)
+		r = git_repository_head_unborn(repo);
+	if (r == 0)
 		r = git_revwalk_push_head(*ret);
-		/* no commit yet */
-		if (r == GIT_ENOTFOUND || r == GIT_EUNBORNBRANCH)
-			r = 0;
-	}
+	else if (r == 1)
+		r = 0;
 	return r == 0 ? git_revwalk_hide_glob(*ret, "refs/remotes/*") : r;
 }
 

@@ -965,6 +965,63 @@ t_status() {
 	ok 'status: no repository'
 }
 
+# unsaved REPOSITORY UNCOMMITTED UNTRACKED STASHES COMMITS NAME
+unsaved() {
+	local got
+	got=$("$checkout" --status "$1" --unsaved 2>stderr)
+	[ "$got" = "{\"uncommitted\":$2,\"untracked\":$3,\"stashes\":$4,\"commits\":$5}" ]
+	ok "$6 ($got)"
+}
+
+# What would be lost with a repository.
+t_unsaved() {
+	git init -q -b main remote.src
+	echo 1 >remote.src/file
+	commit remote.src one
+	git init -q -b main inner.src
+	echo 1 >inner.src/file
+	commit inner.src one
+	git -C remote.src -c protocol.file.allow=always submodule --quiet add "$work/inner.src" inner
+	git -C remote.src commit -qm two
+	git -c protocol.file.allow=always clone -q --recurse-submodules "$work/remote.src" u
+	unsaved u 0 0 0 0 'nothing of a clone would be lost'
+	git -C u branch other HEAD^
+	git -C u tag local
+	unsaved u 0 0 0 0 'nor of a branch that the remote has in its history'
+	echo 2 >>u/file && echo >u/new
+	unsaved u 2 1 0 0 'a change and a file'
+	git -C u stash -qu
+	unsaved u 0 0 1 0 'a stash'
+	git -C u stash drop -q
+	echo 2 >>u/file && git -C u commit -qam two
+	unsaved u 0 0 0 1 'a commit'
+	git -C u checkout -q --detach
+	echo 3 >>u/file && git -C u commit -qam three
+	unsaved u 0 0 0 2 'one of no branch'
+	git -C u branch -qf other HEAD && git -C u checkout -q main && git -C u reset -q --hard origin/main
+	unsaved u 0 0 0 2 'commits of another branch'
+	git -C u push -q origin HEAD:refs/heads/main other:refs/heads/other
+	unsaved u 0 0 0 0 'what was pushed is saved'
+	echo 2 >>u/inner/file
+	unsaved u 1 0 0 0 'a change in a submodule'
+	git -C u/inner stash -q
+	unsaved u 0 0 1 0 'a stash in a submodule'
+	git -C u/inner stash drop -q
+	git -C u config submodule.inner.ignore all
+	git -C u/inner checkout -q -B work && echo 2 >>u/inner/file && git -C u/inner commit -qam two
+	unsaved u 1 0 0 1 'a commit in a submodule, whatever the configuration says of it'
+	git init -q -b main lone
+	unsaved lone 0 0 0 0 'a repository without commits'
+	echo 1 >lone/file && commit lone one
+	unsaved lone 0 0 0 1 'one without a remote'
+	git -C lone config core.worktree /
+	unsaved lone null 0 0 1 'a tree that is elsewhere is not known'
+	"$checkout" --unsaved 2>stderr
+	[ $? = 1 ] && grep -q 'unsaved needs --status' stderr
+	ok 'it is a kind of status'
+	rm -rf remote.src inner.src u lone
+}
+
 t_many_refs() {
 	git clone -q --bare src refs.git
 	local id tag
@@ -1010,6 +1067,7 @@ t_no_clones
 t_killed
 t_process
 t_status
+t_unsaved
 t_many_refs
 
 echo "1..$count"
