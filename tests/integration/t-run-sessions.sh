@@ -194,6 +194,22 @@ done
 clear_all
 finish
 
+if [ "$identity" != plain ]; then
+	begin 'prune what root inside made'
+	state_dir
+	made="umask 077; $git_in init -q . && echo 1 >x"
+	cm run --session work --user root -- sh -c "$made"
+	cm run --session none --user root -- sh -c "$made && $git_in add x && $git_in commit -qm one &&
+		git remote add origin . && git -c protocol.file.allow=always fetch -q && mkdir d && chmod 0 d"
+	stop work none
+	run prune --all --files
+	is "$rc $(out)" '0 none' 'what has no work goes'
+	like "$(err)" "*session 'work' stays: *work' has 1 untracked file
+*" 'what has stays'
+	clear_all
+	finish
+fi
+
 begin 'the cap'
 state_dir
 allow "$state/(starts|pruned) f 600 "
