@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "providers/local/prune.h"
@@ -32,7 +31,7 @@ static int open_stamp(const struct cm_store *store)
 		fd = openat(store->state_fd, STAMP, flags);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
 		return -1;
-	return is_first || time(NULL) - st.st_mtime >= HOUR_S ? cm_fd_take(&fd) : -1;
+	return is_first || cm_clock_real_ms() / 1000 - st.st_mtime >= HOUR_S ? cm_fd_take(&fd) : -1;
 }
 
 /* What was not finished goes on at the next start. */
@@ -41,7 +40,7 @@ static void set_stamp(int fd, bool is_finished)
 	struct timespec when[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 
 	if (!is_finished)
-		when[1] = (struct timespec){ .tv_sec = time(NULL) - HOUR_S };
+		when[1] = (struct timespec){ .tv_sec = cm_clock_real_ms() / 1000 - HOUR_S };
 	(void)futimens(fd, when);
 }
 

@@ -12,6 +12,11 @@ state_dir() {
 	[ "$identity" != root ] || state=/var/lib/casemate
 }
 ids() { cm ls -q "$@" 2>/dev/null | tr '\n' ' '; }
+idle_is() { # GLOB: of session one
+	# shellcheck disable=SC2053
+	[[ "$(cm ls --format '{idle}' --filter name=one)" == $1 ]]
+}
+is_labelled() { [ -n "$(ids -a --filter "label=$1")" ]; } # KEY: is any session?
 stop() { cm stop "$@" >/dev/null 2>&1; }
 clear_all() {
 	local all
@@ -62,20 +67,17 @@ refused "--label 'a b=c': bad key" '*' 'a key has an alphabet'
 run ls -s
 like "$(out)" 'ID *STATE *LEVEL *AGE *IDLE *MEM *DISK *WORKSPACE/REPO*' 'all columns'
 if has_groups; then
-	as_caller sh -c ': >go'
 	start run --session one -- sleep 20
-	until_true 10 sh -c "[ \"\$(cat '$work/out' 2>/dev/null)\" = '' ]"
-	until_true 10 eval '[ "$(cm ls --format "{idle}" --filter name=one)" = active ]'
+	until_true 10 idle_is active
 	ok 'what runs something is active'
 	like "$(cm ls --format '{mem}' --filter name=one)" '*[0-9] *B' 'and has memory'
 	kill -TERM "$bg"
 	wait_bg
-	until_true 10 eval '[[ "$(cm ls --format "{idle}" --filter name=one)" == [0-9]* ]]'
+	until_true 10 idle_is '[0-9]*'
 	ok 'then it is idle'
-	as_caller rm -f go
 fi
 start run --label kind=temporary -- sleep 20
-until_true 10 eval '[ -n "$(ids -a --filter label=kind)" ]'
+until_true 10 is_labelled kind
 ok 'a temporary session is found by its label'
 kill -TERM "$bg"
 wait_bg
