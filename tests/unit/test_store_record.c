@@ -30,6 +30,7 @@ static void full_record(struct cm_session_record *r)
 	r->depth = 3;
 	r->checkout = text("/srv/boxes/a/r");
 	r->is_checkout_done = true;
+	r->is_update_begun = true;
 	r->network = CM_NETWORK_HOST;
 	r->rootfs = text("/srv/fs");
 	r->user = CM_USER_ROOT;
@@ -101,6 +102,8 @@ static void test_round_trip(void **state)
 	assert_string_equal(b.labels.v[0], "team=web \"x\"");
 	assert_string_equal(b.labels.v[1], "empty=");
 	assert_true(b.is_temporary && b.is_checkout_done && b.is_workspace_read_only);
+	assert_true(b.is_temporary && b.is_checkout_done && b.is_update_begun &&
+		    b.is_workspace_read_only);
 	assert_int_equal(cm_record_copy(&c, &b), CM_OK);
 	second = format(&c);
 	assert_string_equal(first, second);
