@@ -28,15 +28,6 @@ static int no_memory(struct cm_error *err)
 
 /* --- in the record ------------------------------------------------------------------------- */
 
-static void write_list(struct cm_json_writer *w, const char *key, const struct cm_strv *list)
-{
-	cm_jw_key(w, key);
-	cm_jw_array(w);
-	for (size_t i = 0; i < list->n; i++)
-		cm_jw_string(w, list->v[i]);
-	cm_jw_end_array(w);
-}
-
 int cm_local_env_record(const struct cm_local *l, struct cm_session_record *record,
 			struct cm_error *err)
 {
@@ -48,22 +39,12 @@ int cm_local_env_record(const struct cm_local *l, struct cm_session_record *reco
 	cm_buf_init(&out, CM_JSON_MAX_BYTES);
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
-	write_list(&w, "env", &l->session_env.env);
-	write_list(&w, "pass", &l->session_env.pass);
+	cm_jw_kstrings(&w, "env", &l->session_env.env);
+	cm_jw_kstrings(&w, "pass", &l->session_env.pass);
 	cm_jw_end_object(&w);
 	free(record->env_json);
 	record->env_json = cm_buf_take(&out);
 	return record->env_json ? CM_OK : no_memory(err);
-}
-
-static int read_list(const struct cm_json *list, struct cm_strv *ret)
-{
-	int r = CM_OK;
-
-	for (const struct cm_json *v = list ? list->first_child : NULL; v && r == CM_OK;
-	     v = v->next)
-		r = v->type == CM_JSON_STRING ? cm_strv_add(ret, v->u.string) : CM_OK;
-	return r;
 }
 
 static int read_record(struct cm_local *l, struct cm_error *err)
@@ -77,9 +58,9 @@ static int read_record(struct cm_local *l, struct cm_error *err)
 	r = cm_json_parse(text, strlen(text), "env", 0, &doc, err);
 	if (r < 0)
 		return r;
-	r = read_list(cm_json_get(cm_json_root(doc), "env"), &l->session_env.env);
+	r = cm_json_strings(cm_json_get(cm_json_root(doc), "env"), &l->session_env.env);
 	if (r == CM_OK)
-		r = read_list(cm_json_get(cm_json_root(doc), "pass"), &l->session_env.pass);
+		r = cm_json_strings(cm_json_get(cm_json_root(doc), "pass"), &l->session_env.pass);
 	cm_json_free(doc);
 	return r < 0 ? no_memory(err) : CM_OK;
 }

@@ -305,7 +305,7 @@ int cm_local_session(struct cm_local *l, struct cm_error *err)
 
 	if (r == CM_OK && !l->is_running && l->spec.retention)
 		cm_local_retention(&l->store, l->spec.retention, l->config);
-	return r;
+	return r == CM_OK ? cm_local_keep_teardown(l, err) : r;
 }
 
 const char *cm_local_cwd(const struct cm_local *l)

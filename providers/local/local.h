@@ -183,6 +183,11 @@ int cm_local_setup_done(struct cm_local *l, bool has_failed, int exit_status, in
 bool cm_local_setup_is_apart(const struct cm_local *l);
 int cm_local_setup_open(struct cm_local *l, struct cm_error *err);
 void cm_local_setup_close(struct cm_local *l);
+/*
+ * The teardown commands of a session: of l's spec into its record, where there are some, else of the
+ * record into the spec. Lock held.
+ */
+int cm_local_keep_teardown(struct cm_local *l, struct cm_error *err);
 /* Where the marker is written, inside; NULL without a checkout. */
 const char *cm_local_marker_dir(const struct cm_local *l);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "providers/local/inside.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
@@ -29,15 +30,6 @@ bool cm_local_needs_setup(const struct cm_local *l)
 	return l->spec.setup.n > 0 && l->session.record.setup_state == CM_SETUP_NONE;
 }
 
-static void write_list(struct cm_json_writer *w, const char *key, const struct cm_strv *list)
-{
-	cm_jw_key(w, key);
-	cm_jw_array(w);
-	for (size_t i = 0; i < list->n; i++)
-		cm_jw_string(w, list->v[i]);
-	cm_jw_end_array(w);
-}
-
 /* With what is needed to run them again; of a secret the name. */
 char *cm_local_setup_commands(const struct cm_spec *spec)
 {
@@ -47,23 +39,13 @@ char *cm_local_setup_commands(const struct cm_spec *spec)
 	cm_buf_init(&out, RECORD_MAX);
 	cm_jw_init(&w, &out, false);
 	cm_jw_object(&w);
-	write_list(&w, "commands", &spec->setup);
+	cm_jw_kstrings(&w, "commands", &spec->setup);
 	if (spec->setup_network)
 		cm_jw_kstring(&w, "network", cm_network_name(spec->setup_network));
-	write_list(&w, "env", &spec->setup_env);
-	write_list(&w, "secrets", &spec->setup_secrets);
+	cm_jw_kstrings(&w, "env", &spec->setup_env);
+	cm_jw_kstrings(&w, "secrets", &spec->setup_secrets);
 	cm_jw_end_object(&w);
 	return cm_buf_take(&out);
-}
-
-static int read_list(const struct cm_json *list, struct cm_strv *ret)
-{
-	int r = CM_OK;
-
-	for (const struct cm_json *v = list ? list->first_child : NULL; v && r == CM_OK;
-	     v = v->next)
-		r = v->type == CM_JSON_STRING ? cm_strv_add(ret, v->u.string) : CM_OK;
-	return r;
 }
 
 int cm_local_setup_recorded(const struct cm_session_record *record, struct cm_spec *spec,
@@ -82,13 +64,62 @@ int cm_local_setup_recorded(const struct cm_session_record *record, struct cm_sp
 	if (network && network->type == CM_JSON_STRING &&
 	    strcmp(network->u.string, cm_network_name(CM_NETWORK_HOST)) == 0)
 		spec->setup_network = CM_NETWORK_HOST;
-	r = read_list(cm_json_get(cm_json_root(doc), "commands"), &spec->setup);
+	r = cm_json_strings(cm_json_get(cm_json_root(doc), "commands"), &spec->setup);
 	if (r == CM_OK)
-		r = read_list(cm_json_get(cm_json_root(doc), "env"), &spec->setup_env);
+		r = cm_json_strings(cm_json_get(cm_json_root(doc), "env"), &spec->setup_env);
 	if (r == CM_OK)
-		r = read_list(cm_json_get(cm_json_root(doc), "secrets"), &spec->setup_secrets);
+		r = cm_json_strings(cm_json_get(cm_json_root(doc), "secrets"),
+				    &spec->setup_secrets);
 	cm_json_free(doc);
 	return r < 0 ? cm_error_set(err, r, 0, "no memory for the session") : CM_OK;
+}
+
+static char *teardown_text(const struct cm_strv *commands)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+	struct cm_json_writer w;
+
+	cm_buf_init(&out, RECORD_MAX);
+	cm_jw_init(&w, &out, false);
+	cm_jw_array(&w);
+	for (size_t i = 0; i < commands->n; i++)
+		cm_jw_string(&w, commands->v[i]);
+	cm_jw_end_array(&w);
+	return cm_buf_take(&out);
+}
+
+static int read_teardown(const char *text, struct cm_strv *ret, struct cm_error *err)
+{
+	struct cm_json_doc *doc = NULL;
+	int r = cm_json_parse(text, strlen(text), "teardown", 0, &doc, err);
+
+	if (r < 0)
+		return r;
+	r = cm_json_strings(cm_json_root(doc), ret);
+	cm_json_free(doc);
+	return r < 0 ? cm_error_set(err, r, 0, "no memory for the session") : CM_OK;
+}
+
+int cm_local_keep_teardown(struct cm_local *l, struct cm_error *err)
+{
+	struct cm_session_record *record = &l->session.record;
+	CM_AUTO_FREE char *text = NULL;
+
+	/* configuration is for sessions yet to be made */
+	if (!l->is_new && !cm_key_is_asked(CM_KEY_TEARDOWN, &l->spec))
+		cm_strv_clear(&l->spec.teardown);
+	if (l->spec.teardown.n == 0)
+		return record->teardown_json
+			       ? read_teardown(record->teardown_json, &l->spec.teardown, err)
+			       : CM_OK;
+	text = teardown_text(&l->spec.teardown);
+	if (!text)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	if (record->teardown_json && strcmp(record->teardown_json, text) == 0)
+		return CM_OK;
+	free(record->teardown_json);
+	record->teardown_json = cm_ptr_take(&text);
+	return l->is_temporary ? CM_OK : cm_store_session_save(&l->session, false, err);
 }
 
 int cm_local_setup_begin(struct cm_local *l, struct cm_error *err)

@@ -637,3 +637,12 @@ bool cm_json_bool(const struct cm_json *v, const char *key, bool fallback)
 	v = cm_json_get(v, key);
 	return v && v->type == CM_JSON_BOOL ? v->u.boolean : fallback;
 }
+
+int cm_json_strings(const struct cm_json *v, struct cm_strv *ret)
+{
+	int r = CM_OK;
+
+	for (v = v ? v->first_child : NULL; v && r == CM_OK; v = v->next)
+		r = v->type == CM_JSON_STRING ? cm_strv_add(ret, v->u.string) : CM_OK;
+	return r;
+}

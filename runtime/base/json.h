@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "casemate/error.h"
+#include "runtime/base/buf.h"
 
 #define CM_JSON_MAX_BYTES (1024UL * 1024)
 #define CM_JSON_MAX_DEPTH 32
@@ -62,6 +63,8 @@ const struct cm_json *cm_json_get(const struct cm_json *v, const char *key);
 /* Typed members with a default for absent ones or ones of another type. */
 const char *cm_json_str(const struct cm_json *v, const char *key, const char *fallback);
 int64_t cm_json_int(const struct cm_json *v, const char *key, int64_t fallback);
+/* Adds the strings of an array; NULL has none, and what is no string is passed over. CM_E_NOMEM or 0. */
+int cm_json_strings(const struct cm_json *v, struct cm_strv *ret);
 bool cm_json_bool(const struct cm_json *v, const char *key, bool fallback);
 
 #endif

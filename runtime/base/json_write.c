@@ -240,3 +240,12 @@ void cm_jw_kbool(struct cm_json_writer *w, const char *key, bool v)
 	cm_jw_key(w, key);
 	cm_jw_bool(w, v);
 }
+
+void cm_jw_kstrings(struct cm_json_writer *w, const char *key, const struct cm_strv *v)
+{
+	cm_jw_key(w, key);
+	cm_jw_array(w);
+	for (size_t i = 0; i < v->n; i++)
+		cm_jw_string(w, v->v[i]);
+	cm_jw_end_array(w);
+}

@@ -41,6 +41,8 @@ void cm_jw_null(struct cm_json_writer *w);
 void cm_jw_kstring(struct cm_json_writer *w, const char *key, const char *s);
 void cm_jw_kint(struct cm_json_writer *w, const char *key, int64_t v);
 void cm_jw_kuint(struct cm_json_writer *w, const char *key, uint64_t v);
+/* an array of strings */
+void cm_jw_kstrings(struct cm_json_writer *w, const char *key, const struct cm_strv *v);
 void cm_jw_kbool(struct cm_json_writer *w, const char *key, bool v);
 
 #endif

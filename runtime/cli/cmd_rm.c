@@ -51,9 +51,11 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 {
 	const char *root = NULL;
+	bool has_no_teardown = false;
 	struct removal removal = { cli, false };
 	const struct cm_cli_option options[] = {
 		{ "root", '\0', CM_OPTION_TEXT, &root },
+		{ "no-teardown", '\0', CM_OPTION_SWITCH, &has_no_teardown },
 		{ "files", '\0', CM_OPTION_SWITCH, &removal.with_files },
 		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
 	};
@@ -68,6 +70,8 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 		return cm_cli_fail(cli, &err);
 	if (removal.with_files)
 		flags |= CM_STORE_KEPT;
+	if (!has_no_teardown)
+		cm_cli_teardown_each(cli, &store, n, argv + 1);
 	status = cm_cli_each_session(cli, &store, n, argv + 1, flags, remove_one, &removal);
 	cm_store_kept_collect(&store);
 	(void)cm_store_collect_slots(&store, NULL);

@@ -15,8 +15,10 @@ static int stop_one(struct cm_store *store, struct cm_store_session *s, const vo
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv)
 {
 	const char *root = NULL;
+	bool has_no_teardown = false;
 	const struct cm_cli_option options[] = {
 		{ "root", '\0', CM_OPTION_TEXT, &root },
+		{ "no-teardown", '\0', CM_OPTION_SWITCH, &has_no_teardown },
 		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
 	};
 	struct cm_error err = CM_ERROR_INIT;
@@ -27,6 +29,8 @@ int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv)
 	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) != CM_OK ||
 	    cm_cli_store_open(cli, root, &store, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
+	if (!has_no_teardown)
+		cm_cli_teardown_each(cli, &store, n, argv + 1);
 	status = cm_cli_each_session(cli, &store, n, argv + 1,
 				     CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED,
 				     stop_one, cli);

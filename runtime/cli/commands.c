@@ -196,7 +196,9 @@ const struct cm_command cm_commands[] = {
 		.run = cm_cmd_stop,
 		.usage = "ID...",
 		.summary = "end a session's processes and keep its files",
-		.details = "      --root DIR             session root\n",
+		.details =
+			"      --root DIR             session root\n"
+			"      --no-teardown          do not run its --teardown commands before\n",
 	},
 	{
 		.name = "rm",
@@ -206,6 +208,7 @@ const struct cm_command cm_commands[] = {
 		.summary = "end a session and forget it",
 		.details =
 			"      --root DIR             session root\n"
+			"      --no-teardown          do not run its --teardown commands before\n"
 			"      --files                remove its session directory too, or what an\n"
 			"                             earlier rm kept of it\n",
 	},

@@ -51,6 +51,15 @@ static void write_setup(struct cm_json_writer *w, const struct cm_setup_report *
 	cm_jw_kstring(w, "state", setup->has_failed ? "failed" : state);
 	cm_jw_kint(w, "exit", setup->exit_status);
 	cm_jw_kint(w, "durationMs", setup->took_ms);
+	if (setup->has_torn_down) {
+		cm_jw_key(w, "teardown");
+		cm_jw_object(w);
+		cm_jw_kstring(w, "state", setup->teardown_exit == 0 ? "done" : "failed");
+		cm_jw_kint(w, "exit", setup->teardown_exit);
+		if (setup->teardown_exit != 0)
+			cm_jw_kstring(w, "reason", "teardown-failed");
+		cm_jw_end_object(w);
+	}
 	cm_jw_key(w, "tail");
 	cm_jw_string_len(w, setup->tail, setup->tail_len);
 	cm_jw_end_object(w);

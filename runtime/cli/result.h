@@ -15,8 +15,9 @@
  *	signal, timedOut, killed, memoryLimit, childrenLeft
  *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
  *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
- *	setup       of one that ran: state ("done", "failed", "interrupted"), exit, durationMs, and
- *	            tail: the end of what it printed
+ *	setup       of one that ran: state ("done", "failed", "interrupted"), exit, durationMs,
+ *	            tail: the end of what it printed; teardown where that ran: state ("done",
+ *	            "failed"), exit, and reason ("teardown-failed")
  *	stdout, stderr, outputBytes only --json has the first two
  */
 #ifndef CM_RUNTIME_CLI_RESULT_H

@@ -545,3 +545,44 @@ int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli
 	r = finish(run, r, &err);
 	return r == 0 && path && !spec->is_json ? cm_cli_print(cli, path, strlen(path)) : r;
 }
+
+/* It has not to be started for that: who stopped it meanwhile has torn it down. */
+static int tear_down(struct run *run, struct cm_error *err)
+{
+	int r = prepare_files(run, err);
+
+	if (r < 0 || !run->local.is_running)
+		return r;
+	r = cm_local_start(&run->local, err);
+	/* whose keeper died in that moment is started anew */
+	if (r == CM_OK)
+		r = wait_up(run, err);
+	cm_local_unlock(&run->local);
+	run->setup = (struct cm_setup){
+		.cli = run->cli, .local = &run->local, .relay = &run->relay, .log.fd = -1
+	};
+	cm_redact_init(&run->setup.redact_out, &run->cli->config.setup_secrets);
+	cm_redact_init(&run->setup.redact_err, &run->cli->config.setup_secrets);
+	if (r == CM_OK)
+		r = cm_cli_teardown_run(&run->setup, err);
+	cm_redact_clear(&run->setup.redact_out);
+	cm_redact_clear(&run->setup.redact_err);
+	return r;
+}
+
+void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
+{
+	static struct run run;
+	struct cm_error err = CM_ERROR_INIT;
+	int r;
+
+	begin(&run, spec, cli);
+	r = tear_down(&run, &err);
+	cm_local_close(&run.local);
+	if (run.end_fd > 0)
+		(void)close(run.end_fd);
+	cm_relay_close(&run.relay);
+	if (r < 0)
+		cm_cli_note(cli, "teardown of session '%s' came to no end: %s", spec->session_id,
+			    err.msg);
+}

@@ -45,6 +45,12 @@ int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli);
 int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli *cli);
 
 /*
+ * Runs the teardown commands of a session that runs, which spec names, and nothing else; what they
+ * print goes to standard error. Whatever becomes of them, it is said.
+ */
+void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli);
+
+/*
  * A command line that names no run: prints err and gives it where spec's is_json and result say,
  * as cm_cli_run would. The exit status.
  */

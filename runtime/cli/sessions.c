@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "providers/local/local.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/run.h"
 
 /* a keeper ends by itself within some seconds; one that does not is killed then */
 #define STOP_MS 10000
@@ -127,4 +130,51 @@ int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
 	cm_cli_note(cli, "session '%s' did not stop when asked to; its keeper was killed",
 		    s->record.id);
 	return CM_OK;
+}
+
+/* false: it is not there, is used by somebody, does not run, or has nothing to do. */
+static bool needs_teardown(struct cm_store *store, const char *id, char **ret_root)
+{
+	struct cm_store_session s;
+	bool needs;
+
+	if (cm_store_session_open_as(store, id, CM_STORE_CHANGE | CM_STORE_ANY_ROOT, 0, &s, NULL) <
+	    0)
+		return false;
+	needs = s.record.teardown_json && !s.record.is_temporary && cm_store_keeper_alive(&s);
+	if (needs)
+		*ret_root = cm_strdup(s.record.root);
+	cm_store_session_close(&s);
+	return needs && *ret_root;
+}
+
+/* As a run of that session: its settings, its ceilings, its environment. */
+static void tear_down(struct cm_cli *cli, const char *id, const char *root)
+{
+	const char *const words[] = { "--session", id, "--root", root };
+	CM_AUTO_STRV struct cm_strv argv = { 0 };
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_spec spec;
+	int r = CM_OK;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(words) && r == CM_OK; i++)
+		r = cm_strv_add(&argv, words[i]);
+	if (r == CM_OK)
+		r = cm_request_read(cli, (int)argv.n, argv.v, &spec, NULL, &err);
+	if (r < 0) {
+		cm_cli_note(cli, "teardown of session '%s' could not begin: %s", id, err.msg);
+		return;
+	}
+	cm_cli_teardown(&spec, cli);
+	cm_spec_clear(&spec);
+}
+
+void cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids)
+{
+	for (int i = 0; i < n_ids; i++) {
+		CM_AUTO_FREE char *root = NULL;
+
+		if (needs_teardown(store, ids[i], &root))
+			tear_down(cli, ids[i], root);
+	}
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/text.h"
 
 #define GRACE_MS 2000
+#define TEARDOWN_MS 60000
 
 /* Drop from the front what is more than the most that is kept. */
 static void keep_tail(struct cm_setup_report *report, const char *bytes, size_t len)
@@ -73,7 +74,7 @@ static void keep_rest(struct cm_setup *setup)
 	keep(setup, &setup->redact_err, "", 0, true);
 }
 
-static int ask(struct cm_setup *setup, char *const *argv, struct cm_error *err)
+static int ask(struct cm_setup *setup, char *const *argv, uint64_t timeout_ms, struct cm_error *err)
 {
 	struct cm_relay *relay = setup->relay;
 	const struct cm_jail_command command = {
@@ -83,6 +84,7 @@ static int ask(struct cm_setup *setup, char *const *argv, struct cm_error *err)
 		/* what it leaves running has more rights to come than the session's commands */
 		.flags = CM_EXECF_KILL_TREE,
 		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
+		.timeout_ms = timeout_ms,
 		.grace_ms = GRACE_MS,
 	};
 
@@ -108,8 +110,10 @@ static void hint_again(const struct cm_setup *setup, struct cm_error *err)
 
 static int interrupted(const struct cm_setup *setup, struct cm_error *err)
 {
-	(void)cm_error_set(err, CM_E_CANCELLED, 0, "interrupted while session '%s' was set up",
-			   id_of(setup));
+	(void)cm_error_set(err, CM_E_CANCELLED, 0, "interrupted while session '%s' was %s",
+			   id_of(setup), setup->is_teardown ? "torn down" : "set up");
+	if (setup->is_teardown)
+		return CM_E_CANCELLED;
 	hint_again(setup, err);
 	return CM_E_CANCELLED;
 }
@@ -119,16 +123,16 @@ static int lost(const struct cm_setup *setup, struct cm_error *err)
 {
 	const struct cm_relay *relay = setup->relay;
 
-	(void)cm_error_set(err, CM_E_ISOLATION, 0,
-			   "the jail ended while session '%s' was set up%s%s", id_of(setup),
+	(void)cm_error_set(err, CM_E_ISOLATION, 0, "the jail ended while session '%s' was %s%s%s",
+			   id_of(setup), setup->is_teardown ? "torn down" : "set up",
 			   relay->is_lost ? ": " : "", relay->is_lost ? relay->why.msg : "");
 	hint_again(setup, err);
 	return CM_E_ISOLATION;
 }
 
-/* A setup command, or the marker: their tree ends with them. */
-static int run_inside(struct cm_setup *setup, char *const *argv, struct cm_rec_end *ret,
-		      struct cm_error *err)
+/* A setup command, or the marker: their tree ends with them. timeout_ms 0: it may take its time. */
+static int run_inside(struct cm_setup *setup, char *const *argv, uint64_t timeout_ms,
+		      struct cm_rec_end *ret, struct cm_error *err)
 {
 	struct cm_relay *relay = setup->relay;
 	int r = cm_relay_open(relay, false, false, err);
@@ -138,7 +142,7 @@ static int run_inside(struct cm_setup *setup, char *const *argv, struct cm_rec_e
 	relay->seen = on_seen;
 	relay->seen_data = setup;
 	if (r == CM_OK)
-		r = ask(setup, argv, err);
+		r = ask(setup, argv, timeout_ms, err);
 	if (r == CM_OK)
 		r = cm_relay_run(relay, err);
 	keep_rest(setup);
@@ -167,7 +171,7 @@ static int write_marker(struct cm_setup *setup, struct cm_error *err)
 			       NULL };
 	struct cm_rec_end end = { 0 };
 
-	return dir ? run_inside(setup, argv, &end, err) : CM_OK;
+	return dir ? run_inside(setup, argv, 0, &end, err) : CM_OK;
 }
 
 static int status_of(const struct cm_rec_end *end)
@@ -201,6 +205,50 @@ static int failed(struct cm_setup *setup, const char *command, const struct cm_r
 	return CM_E_SETUP;
 }
 
+static void tell_teardown(const struct cm_setup *setup, const char *command,
+			  const struct cm_rec_end *end)
+{
+	if (end->kind == CM_END_TIMEOUT)
+		cm_cli_note(setup->cli, "teardown command '%s' was ended: %d s are all it has",
+			    command, TEARDOWN_MS / 1000);
+	else
+		cm_cli_note(setup->cli, "teardown command '%s' failed (exit %d)", command,
+			    status_of(end));
+}
+
+int cm_cli_teardown_run(struct cm_setup *setup, struct cm_error *err)
+{
+	const struct cm_strv *commands = &setup->local->spec.teardown;
+	int64_t deadline = cm_clock_mono_ms() + TEARDOWN_MS;
+	int r = CM_OK;
+
+	setup->is_teardown = true;
+	for (size_t i = 0; i < commands->n && r == CM_OK; i++) {
+		char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+				       commands->v[i], NULL };
+		int64_t left = deadline - cm_clock_mono_ms();
+		struct cm_rec_end end = { 0 };
+
+		r = run_inside(setup, argv, left > 0 ? (uint64_t)left : 1, &end, err);
+		setup->report.has_torn_down = true;
+		if (r < 0 || (end.kind == CM_END_EXIT && end.status == 0))
+			continue;
+		if (setup->report.teardown_exit == 0)
+			setup->report.teardown_exit = status_of(&end);
+		tell_teardown(setup, commands->v[i], &end);
+	}
+	return r;
+}
+
+/* What a command began that failed is taken back; that the setup failed stays what went wrong. */
+static void tear_down(struct cm_setup *setup)
+{
+	struct cm_error err = CM_ERROR_INIT;
+
+	if (setup->local->spec.teardown.n > 0 && cm_cli_teardown_run(setup, &err) < 0)
+		cm_cli_note(setup->cli, "teardown came to no end: %s", err.msg);
+}
+
 static int run_one(struct cm_setup *setup, size_t i, int64_t since_us, struct cm_error *err)
 {
 	const struct cm_strv *commands = &setup->local->spec.setup;
@@ -209,7 +257,7 @@ static int run_one(struct cm_setup *setup, size_t i, int64_t since_us, struct cm
 	struct cm_rec_end end = { 0 };
 	int64_t start_us = cm_clock_mono_us();
 	char name[48];
-	int r = run_inside(setup, argv, &end, err);
+	int r = run_inside(setup, argv, 0, &end, err);
 
 	if (r == CM_OK && (end.kind != CM_END_EXIT || end.status != 0))
 		r = failed(setup, commands->v[i], &end, since_us, err);
@@ -272,6 +320,8 @@ int cm_cli_setup_run(struct cm_setup *setup, struct cm_error *err)
 	open_log(setup);
 	for (size_t i = 0; i < local->spec.setup.n && r == CM_OK; i++)
 		r = run_one(setup, i, since_us, err);
+	if (r == CM_E_SETUP)
+		tear_down(setup);
 	if (r == CM_OK)
 		r = write_marker(setup, err);
 	if (r == CM_OK)

@@ -28,6 +28,9 @@ struct cm_setup_report {
 	/* of the command that failed, else 0 */
 	int exit_status;
 	int64_t took_ms;
+	/* of the teardown commands, where they ran: the first status that is not 0 */
+	bool has_torn_down;
+	int teardown_exit;
 	/* the end of what it printed, from a whole character on */
 	char tail[CM_SETUP_TAIL_MAX];
 	size_t tail_len;
@@ -42,6 +45,8 @@ struct cm_setup {
 	void (*phase)(void *data, const char *name, uint64_t duration_us);
 	void *data;
 	struct cm_setup_report report;
+	/* its teardown commands run */
+	bool is_teardown;
 	/* for setup.c */
 	struct cm_setup_log log;
 	struct cm_redact redact_out;
@@ -53,5 +58,12 @@ struct cm_setup {
  * went. CM_E_SETUP: one failed; anything else: they did not come to an end, and are due again.
  */
 int cm_cli_setup_run(struct cm_setup *setup, struct cm_error *err);
+
+/*
+ * The session's teardown commands, in a jail that stands: each runs, whatever became of the one before,
+ * for 60 s in all. Best effort: what fails is said and is in the report. CM_E_CANCELLED or
+ * CM_E_ISOLATION: they did not come to their end.
+ */
+int cm_cli_teardown_run(struct cm_setup *setup, struct cm_error *err);
 
 #endif

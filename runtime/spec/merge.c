@@ -196,6 +196,11 @@ int cm_merge_check(struct cm_merge *m, struct cm_error *err)
 				     "without them put the setup into the command: -c 'npm ci && "
 				     "npm test'",
 				     err);
+	if (spec->teardown.n > 0 && spec->workspace_kind != CM_WORKSPACE_REPO && !spec->session_id)
+		return contradiction(m, CM_KEY_TEARDOWN, "needs --repo or --session",
+				     "without them put it into the command: -c 'npm test; "
+				     "./clean-up'",
+				     err);
 	if (spec->setup_secrets.n > 0 && spec->setup.n == 0)
 		return contradiction(m, CM_KEY_SETUP_SECRET, "needs --setup",
 				     "name the commands with --setup CMD: they alone get it", err);

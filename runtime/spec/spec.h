@@ -137,6 +137,7 @@ struct cm_spec {
 	struct cm_strv setup_secrets;
 	/* run them although they ran already */
 	bool is_setup_again;
+	struct cm_strv teardown;
 
 	/* as retention.h has it; NULL: sessions stay */
 	char *retention;

@@ -136,6 +136,7 @@ static const struct field fields[] = {
 	{ "setup_took_ms", FIELD_INT64, AT(setup_took_ms), NULL, 0 },
 	{ "setup_begun_ms", FIELD_INT64, AT(setup_begun_ms), NULL, 0 },
 	{ "setup_commands", FIELD_STRING, AT(setup_json), NULL, 0 },
+	{ "teardown_commands", FIELD_STRING, AT(teardown_json), NULL, 0 },
 	{ "level", FIELD_STRING, AT(level), NULL, 0 },
 	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
 	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },

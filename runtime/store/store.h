@@ -135,6 +135,8 @@ struct cm_session_record {
 	int64_t setup_begun_ms;
 	/* the commands of the last one that began, as JSON text; NULL: none did */
 	char *setup_json;
+	/* what runs before it is stopped or removed, as a JSON array of texts; NULL: nothing */
+	char *teardown_json;
 	/* what the last start reached, for `inspect`: "full", "full-single-id+hostnet", ... */
 	char *level;
 	/* JSON object text: for each limit what enforces it */

@@ -308,6 +308,73 @@ ok 'and not repeated'
 rm -f "$work/result"
 finish
 
+begin 'teardown'
+repository "$work/w"
+start_files
+run run --session t --repo . --setup 'touch begun; exit 4' --teardown 'rm begun; echo torn down; exit 5' \
+	--teardown 'echo "$HOME"; echo second' --result "$work/result" -- true
+is "$rc $(grep -o '"reason":"setup-failed"' "$work/result")" '125 "reason":"setup-failed"' 'of a setup that failed: that is what went wrong'
+grep -qF '"teardown":{"state":"failed","exit":5,"reason":"teardown-failed"}' "$work/result"
+ok 'and what became of the teardown is beside it'
+like "$(err)" "*torn down
+note: teardown command 'rm begun; echo torn down; exit 5' failed (exit 5)
+$work/home
+second
+casemate: setup command 'touch begun; exit 4' failed (exit 4)*" 'each of its commands runs, and is shown'
+is "$(kept t | tail -n 3)" "torn down
+$work/home
+second" 'and kept in the log'
+run run --session t -- ls
+is "$rc $(out)" '0 file
+run' 'it ran inside'
+run stop t
+like "$rc $(out)$(err)" "0 *rm: *torn down
+note: teardown command 'rm begun; echo torn down; exit 5' failed (exit 5)
+$work/home
+second" 'a stop runs it before'
+is "$(out)" '' 'and says nothing on standard output'
+run stop t
+is "$rc $(err)" '0 ' 'once'
+run rm --files t
+is "$rc $(err)" '0 ' 'and not of a session that is stopped'
+run run --session u --teardown 'kill -0 $(cat pid) && echo runs >>said; echo $(umask) $A >>said; read -r x || echo no input >>said' -- \
+	sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >pid'
+echo typed | cm stop u --no-teardown >"$work/out" 2>"$work/err"
+[ ! -e "$root/u/said" ]
+ok '--no-teardown'
+run run --session u -- sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >pid'
+echo typed | cm stop u >"$work/out" 2>"$work/err"
+is "$(cat "$root/u/said")" 'runs
+0022
+no input' 'is kept with the session, and runs beside what it is to end'
+run run --session u -- true
+mkdir -p "$work/home/.config/casemate"
+echo '{ "teardown": "echo configured >>said" }' >"$work/home/.config/casemate/config.json"
+give "$work/home/.config"
+run run --session u -- true
+run stop u
+is "$(grep -c configured "$root/u/said") $(grep -c runs "$root/u/said")" '0 1' 'what configuration says is for other sessions'
+rm -r "$work/home/.config"
+run run --session u -- true
+run run --session u --teardown 'echo other >>said' -- true
+run rm u
+is "$rc $(tail -n 1 "$root/u/said")" '0 other' 'one that is named later takes its place; rm runs it, too'
+run rm --files u
+run run --session w --teardown 'sleep 1000' -- true
+start stop w
+until_true 10 pgrep -x sleep
+kill -INT "$bg"
+wait_bg
+[ "$rc" = 0 ] && [ "$elapsed_ms" -lt 6000 ]
+ok "one that does not end: SIGINT goes on without it ($elapsed_ms ms)"
+like "$(err)" "*teardown of session 'w' came to no end: interrupted*" 'which is said'
+is "$(our_processes)" '' 'nothing runs'
+run rm --files w
+run run --teardown true -- true
+refused '--teardown needs --repo or --session' '*' 'of a session that has no name'
+rm -f "$work/result"
+finish
+
 begin 'a network and an environment of setup'
 repository "$work/w"
 start_files

@@ -87,6 +87,8 @@ static const struct row rows[] = {
 	{ CM_KEY_SETUP_AGAIN, "--setup|a", "--setup|a|--setup-again", "" },
 	/* told about, and not run */
 	{ CM_KEY_SETUP, "--setup|a", "--setup|b", "" },
+	/* the last that was named counts */
+	{ CM_KEY_TEARDOWN, "--teardown|a", "--teardown|b", "" },
 	{ CM_KEY_SESSION, "", "", "" },
 	{ CM_KEY_LABEL, "--label|a=1|--label|b=2", "--label|a=1", "" },
 	{ CM_KEY_LABEL, "--label|a=1", "", "" },

@@ -46,6 +46,7 @@ static void full_record(struct cm_session_record *r)
 	r->setup_begun_ms = 97;
 	r->setup_json = text("{\"commands\":[\"npm ci\"]}");
 	r->env_json = text("{\"env\":[\"A=1\"],\"pass\":[]}");
+	r->teardown_json = text("[\"down\"]");
 	r->level = text("full-single-id");
 	r->enforced_json = text("{\"memory\":\"cgroup v1\"}");
 	r->socket = text("/run/casemate/s/0123");
@@ -95,13 +96,13 @@ static void test_round_trip(void **state)
 	assert_int_equal(b.agent_id, 1880000000);
 	assert_int_equal(b.setup_state, CM_SETUP_FAILED);
 	assert_int_equal(b.setup_exit, -3);
+	assert_string_equal(b.teardown_json, "[\"down\"]");
 	assert_int_equal(b.setup_begun_ms, 97);
 	assert_string_equal(b.setup_json, "{\"commands\":[\"npm ci\"]}");
 	assert_string_equal(b.env_json, "{\"env\":[\"A=1\"],\"pass\":[]}");
 	assert_int_equal(b.labels.n, 2);
 	assert_string_equal(b.labels.v[0], "team=web \"x\"");
 	assert_string_equal(b.labels.v[1], "empty=");
-	assert_true(b.is_temporary && b.is_checkout_done && b.is_workspace_read_only);
 	assert_true(b.is_temporary && b.is_checkout_done && b.is_update_begun &&
 		    b.is_workspace_read_only);
 	assert_int_equal(cm_record_copy(&c, &b), CM_OK);
