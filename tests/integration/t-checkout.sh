@@ -818,6 +818,7 @@ t_disk_full() {
 }
 
 # On a file system that can, objects of any size share the source's extents, and no inode.
+# shellcheck disable=SC2015 # what any of them lacks is skipped
 t_clones() {
 	local PATH=$PATH:/usr/sbin
 	git init -q -b main cloned && head -c 400000 /dev/urandom >cloned/data && commit cloned c
@@ -842,6 +843,7 @@ t_clones() {
 }
 
 # Where they cannot be, one refusal is enough for a store, and all is copied.
+# shellcheck disable=SC2015
 t_no_clones() {
 	command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || {
 		skip PTRACE 'what cannot be shared is copied'
