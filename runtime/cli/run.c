@@ -549,8 +549,10 @@ int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli
 /* It has not to be started for that: who stopped it meanwhile has torn it down. */
 static int tear_down(struct run *run, struct cm_error *err)
 {
-	int r = prepare_files(run, err);
+	int r = prepare_caller(run, err);
 
+	if (r == CM_OK)
+		r = prepare_files(run, err);
 	if (r < 0 || !run->local.is_running)
 		return r;
 	r = cm_local_start(&run->local, err);
@@ -572,16 +574,14 @@ static int tear_down(struct run *run, struct cm_error *err)
 
 void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	static struct run run;
+	struct run *run = begin(RUN_COMMAND, spec, cli);
 	struct cm_error err = CM_ERROR_INIT;
-	int r;
+	int r = tear_down(run, &err);
 
-	begin(&run, spec, cli);
-	r = tear_down(&run, &err);
-	cm_local_close(&run.local);
-	if (run.end_fd > 0)
-		(void)close(run.end_fd);
-	cm_relay_close(&run.relay);
+	cm_local_close(&run->local);
+	if (run->end_fd > 0)
+		(void)close(run->end_fd);
+	cm_relay_close(&run->relay);
 	if (r < 0)
 		cm_cli_note(cli, "teardown of session '%s' came to no end: %s", spec->session_id,
 			    err.msg);

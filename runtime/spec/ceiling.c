@@ -24,10 +24,11 @@ struct tighten {
 	bool is_looser;
 };
 
-/* What Casemate does itself needs nothing of the host. */
+/* The others Casemate keeps itself, wherever it runs. */
 static bool needs_host(enum cm_key key)
 {
-	return key != CM_KEY_TIMEOUT && key != CM_KEY_OUTPUT;
+	return key == CM_KEY_MEMORY || key == CM_KEY_SWAP || key == CM_KEY_CPUS ||
+	       key == CM_KEY_PIDS_LIMIT || key == CM_KEY_OPEN_FILES;
 }
 
 static bool is_demanded(const struct cm_limit *limit)
