@@ -2,7 +2,7 @@
 cm_component(cli_back SOURCES
 	cmd_df.c cmd_events.c cmd_inspect.c cmd_logs.c cmd_ls.c cmd_prune.c cmd_rm.c cmd_setup.c
 	cmd_stop.c exec_names.c not_found.c outcome.c outlet.c progress.c reason.c redact.c
-	relay.c relay_open.c relay_signals.c result.c run.c run_tell.c session_format.c
+	relay.c relay_open.c relay_signals.c result.c run.c run_session.c run_tell.c session_format.c
 	session_view.c sessions.c setup.c shown_text.c terminal.c tty_end.c
 	DEPS cli_front local)
 include(doctor.cmake OPTIONAL)

@@ -13,12 +13,10 @@
 #include "runtime/cli/outcome.h"
 #include "runtime/cli/run_internal.h"
 #include "runtime/cli/terminal.h"
-#include "runtime/store/journal.h"
 #include "runtime/spec/keys.h"
+#include "runtime/store/journal.h"
 
 #define GRACE_MS 2000
-/* the session ended while it was joined, and nothing was done: the long way starts it */
-#define AGAIN 1
 
 static int exit_of(struct run *run)
 {
@@ -138,13 +136,13 @@ static void tell_jail(struct run *run)
 }
 
 /* The first answer of a jail that is being made says whether it stands. */
-static int wait_up(struct run *run, struct cm_error *err)
+int cm_run_wait_up(struct run *run, struct cm_error *err)
 {
 	int r;
 
 	if (run->local.is_running) {
 		r = cm_local_greeted(&run->local, err);
-		return r == CM_OK && !run->local.is_running ? AGAIN : r;
+		return r == CM_OK && !run->local.is_running ? CM_RUN_AGAIN : r;
 	}
 	r = cm_local_wait_up(&run->local, INT64_MAX, err);
 	if (r == CM_E_CANCELLED) {
@@ -205,7 +203,7 @@ static int run_command(struct run *run, struct cm_error *err)
 	int r = CM_OK;
 
 	if (!is_early)
-		r = wait_up(run, err);
+		r = cm_run_wait_up(run, err);
 	if (r == CM_OK && !is_early)
 		r = run_setup(run, err);
 	/* a session whose first start failed goes again, by whoever has its lock */
@@ -224,7 +222,7 @@ static int run_command(struct run *run, struct cm_error *err)
 	run->relay.output_max = limits->output.is_set ? limits->output.value : UINT64_MAX;
 	r = ask(run, spec->argv.v, flags, timeout_of(limits), err);
 	if (r == CM_OK && is_early)
-		r = wait_up(run, err);
+		r = cm_run_wait_up(run, err);
 	if (r != CM_OK)
 		return r;
 	run->result.phase = "run";
@@ -239,8 +237,7 @@ static int check_target(struct run *run, struct cm_error *err)
 	return r;
 }
 
-/* What is wrong with the caller's end, and signals, before anything is made. */
-static int prepare_caller(struct run *run, struct cm_error *err)
+int cm_run_prepare_caller(struct run *run, struct cm_error *err)
 {
 	int r = check_target(run, err);
 
@@ -255,7 +252,7 @@ static void name_session(struct run *run)
 		       run->local.session.record.id);
 }
 
-static int prepare_session(struct run *run, struct cm_error *err)
+int cm_run_prepare_session(struct run *run, struct cm_error *err)
 {
 	const struct cm_local_events events = cm_run_events(run);
 	int r = cm_local_open(&run->local, run->spec, &run->cli->config, &events, err);
@@ -268,9 +265,9 @@ static int prepare_session(struct run *run, struct cm_error *err)
 }
 
 /* Up to the files that a command will find. */
-static int prepare_files(struct run *run, struct cm_error *err)
+int cm_run_prepare_files(struct run *run, struct cm_error *err)
 {
-	int r = prepare_session(run, err);
+	int r = cm_run_prepare_session(run, err);
 
 	if (r < 0)
 		return r;
@@ -305,7 +302,7 @@ static int join(struct run *run, struct cm_error *err)
 
 static int prepare_anew(struct run *run, struct cm_error *err)
 {
-	int r = prepare_files(run, err);
+	int r = cm_run_prepare_files(run, err);
 
 	if (r == CM_OK)
 		r = run_setup_apart(run, err);
@@ -321,7 +318,7 @@ static int prepare_anew(struct run *run, struct cm_error *err)
 
 static int prepare(struct run *run, struct cm_error *err)
 {
-	int r = prepare_caller(run, err);
+	int r = cm_run_prepare_caller(run, err);
 
 	if (r == CM_OK && run->kind == RUN_EXEC)
 		r = join(run, err);
@@ -381,8 +378,7 @@ void cm_cli_run_begin(void)
 	has_begun = cm_jail_spawn(&begun, &start, NULL) == CM_OK;
 }
 
-/* One a process: it is large. */
-static struct run *begin(enum run_kind kind, const struct cm_spec *spec, struct cm_cli *cli)
+struct run *cm_run_begin(enum run_kind kind, const struct cm_spec *spec, struct cm_cli *cli)
 {
 	static struct run the_run;
 	struct run *run = &the_run;
@@ -403,7 +399,7 @@ static struct run *begin(enum run_kind kind, const struct cm_spec *spec, struct 
 
 int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const struct cm_error *err)
 {
-	struct run *run = begin(RUN_COMMAND, spec, cli);
+	struct run *run = cm_run_begin(RUN_COMMAND, spec, cli);
 	struct cm_error target_err = CM_ERROR_INIT;
 
 	run->result.error = *err;
@@ -425,7 +421,7 @@ static int exit_of_failure(const struct run *run, const struct cm_error *err)
 	return sig != 0 ? 128 + sig : status;
 }
 
-static int finish(struct run *run, int r, const struct cm_error *err)
+int cm_run_finish(struct run *run, int r, const struct cm_error *err)
 {
 	if (r < 0) {
 		run->result.error = *err;
@@ -465,7 +461,7 @@ static int carry_out(struct run *run)
 
 	if (r == CM_OK)
 		r = run_command(run, &err);
-	if (r == AGAIN) {
+	if (r == CM_RUN_AGAIN) {
 		cm_relay_close(&run->relay);
 		begin_anew(run);
 		r = prepare_anew(run, &err);
@@ -474,115 +470,27 @@ static int carry_out(struct run *run)
 	}
 	if (r == CM_OK && run->relay.has_ended)
 		take_end(run);
-	return finish(run, r, &err);
+	return cm_run_finish(run, r, &err);
 }
 
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	struct run *run = begin(RUN_COMMAND, spec, cli);
+	struct run *run = cm_run_begin(RUN_COMMAND, spec, cli);
 
 	return carry_out(run);
 }
 
 int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	struct run *run = begin(RUN_EXEC, spec, cli);
+	struct run *run = cm_run_begin(RUN_EXEC, spec, cli);
 
 	return carry_out(run);
 }
 
 int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	struct run *run = begin(RUN_START, spec, cli);
+	struct run *run = cm_run_begin(RUN_START, spec, cli);
 
 	run->local.keeps_env = run->local.runs_due_setup = true;
 	return carry_out(run);
-}
-
-int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli)
-{
-	struct run *run = begin(RUN_START, spec, cli);
-	struct cm_error err = CM_ERROR_INIT;
-	int r = prepare_caller(run, &err);
-
-	run->local.keeps_env = true;
-	if (r == CM_OK)
-		r = prepare_session(run, &err);
-	if (r == CM_OK)
-		cm_local_keep(&run->local);
-	return finish(run, r, &err);
-}
-
-/* What a file says is for sessions yet to be made. */
-static struct cm_local_update asked_update(const struct cm_spec *spec, bool is_unshallow)
-{
-	return (struct cm_local_update){
-		.ref = cm_key_is_asked(CM_KEY_REF, spec) ? spec->ref : NULL,
-		.pr = cm_key_is_asked(CM_KEY_PR, spec) ? spec->pr : 0,
-		.branch = cm_key_is_asked(CM_KEY_BRANCH, spec) ? spec->branch : NULL,
-		.base = cm_key_is_asked(CM_KEY_FROM, spec) ? spec->base : NULL,
-		.is_unshallow = is_unshallow,
-	};
-}
-
-int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli *cli)
-{
-	const struct cm_local_update update = asked_update(spec, is_unshallow);
-	struct run *run = begin(RUN_COMMAND, spec, cli);
-	struct cm_error err = CM_ERROR_INIT;
-	CM_AUTO_FREE char *path = NULL;
-	int r = prepare_caller(run, &err);
-
-	run->local.update = &update;
-	if (r == CM_OK)
-		r = prepare_files(run, &err);
-	if (r == CM_OK) {
-		cm_local_keep(&run->local);
-		path = cm_asprintf("%s\n", run->local.session.record.checkout);
-		if (!path)
-			r = cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the path");
-	}
-	r = finish(run, r, &err);
-	return r == 0 && path && !spec->is_json ? cm_cli_print(cli, path, strlen(path)) : r;
-}
-
-/* It has not to be started for that: who stopped it meanwhile has torn it down. */
-static int tear_down(struct run *run, struct cm_error *err)
-{
-	int r = prepare_caller(run, err);
-
-	if (r == CM_OK)
-		r = prepare_files(run, err);
-	if (r < 0 || !run->local.is_running)
-		return r;
-	r = cm_local_start(&run->local, err);
-	/* whose keeper died in that moment is started anew */
-	if (r == CM_OK)
-		r = wait_up(run, err);
-	cm_local_unlock(&run->local);
-	run->setup = (struct cm_setup){
-		.cli = run->cli, .local = &run->local, .relay = &run->relay, .log.fd = -1
-	};
-	cm_redact_init(&run->setup.redact_out, &run->cli->config.setup_secrets);
-	cm_redact_init(&run->setup.redact_err, &run->cli->config.setup_secrets);
-	if (r == CM_OK)
-		r = cm_cli_teardown_run(&run->setup, err);
-	cm_redact_clear(&run->setup.redact_out);
-	cm_redact_clear(&run->setup.redact_err);
-	return r;
-}
-
-void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
-{
-	struct run *run = begin(RUN_COMMAND, spec, cli);
-	struct cm_error err = CM_ERROR_INIT;
-	int r = tear_down(run, &err);
-
-	cm_local_close(&run->local);
-	if (run->end_fd > 0)
-		(void)close(run->end_fd);
-	cm_relay_close(&run->relay);
-	if (r < 0)
-		cm_cli_note(cli, "teardown of session '%s' came to no end: %s", spec->session_id,
-			    err.msg);
 }

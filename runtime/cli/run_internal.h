@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared between run.c (what a run does) and run_tell.c (what is said and kept of it meanwhile). */
+/* Shared between run.c (a command, from its session to its end), run_session.c (sessions alone) and
+ * run_tell.c (what is said and kept of it meanwhile). */
 #ifndef CM_RUNTIME_CLI_RUN_INTERNAL_H
 #define CM_RUNTIME_CLI_RUN_INTERNAL_H
 
@@ -48,5 +49,19 @@ void cm_run_phase(struct run *run, const char *name, uint64_t duration_us, bool 
 void cm_run_on_phase(void *data, const char *name, uint64_t duration_us);
 /* run->result has an error: the session's events have it, too. */
 void cm_run_note_failure(const struct run *run);
+
+/* run.c. One a process: it is large. */
+struct run *cm_run_begin(enum run_kind kind, const struct cm_spec *spec, struct cm_cli *cli);
+/* What is wrong with the caller's end, and signals, before anything is made. */
+int cm_run_prepare_caller(struct run *run, struct cm_error *err);
+/* Then the session; and then its files, as a command will find them. */
+int cm_run_prepare_session(struct run *run, struct cm_error *err);
+int cm_run_prepare_files(struct run *run, struct cm_error *err);
+/* The session ended while it was joined, and nothing was done: the long way starts it. */
+#define CM_RUN_AGAIN 1
+/* Until the jail that was started, or is there, has answered. CM_RUN_AGAIN where it ended. */
+int cm_run_wait_up(struct run *run, struct cm_error *err);
+/* Lets go of everything, tells of a failure (r < 0), delivers the result; the exit status. */
+int cm_run_finish(struct run *run, int r, const struct cm_error *err);
 
 #endif
