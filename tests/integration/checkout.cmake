@@ -8,5 +8,5 @@ if(TARGET casemate-checkout)
 	set_tests_properties(integration.checkout-modules PROPERTIES LABELS integration TIMEOUT 120)
 	add_test(NAME integration.checkout-update COMMAND bash
 		"${CMAKE_CURRENT_SOURCE_DIR}/t-checkout-update.sh" $<TARGET_FILE:casemate-checkout>)
-	set_tests_properties(integration.checkout-update PROPERTIES LABELS integration TIMEOUT 300)
+	set_tests_properties(integration.checkout-update PROPERTIES LABELS integration TIMEOUT 600)
 endif()
