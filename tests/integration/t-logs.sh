@@ -8,6 +8,8 @@ helper=$3
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cp "$helper" "$top/bin/journal_writer"
+# what follows for ever is seen soon
+export limit=20
 driver=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/../helpers/terminal.py
 python=/usr/bin/python3
 
@@ -40,6 +42,8 @@ follow() { # FILE ARGUMENT...: in the background
 	"${as[@]}" "$casemate" logs -f "$@" >"$work/$file.out" 2>"$work/$file.err" 8>&- 9>&- &
 	followers+=($!)
 }
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 followers_end() { # within ten seconds, all with 0
 	local pid until status=0
@@ -117,6 +121,14 @@ writer write 1.2 65536 ended <"$work/bytes"
 run logs s 1.2
 cmp -s "$work/bytes" "$work/out"
 ok 'bytes are as they were'
+# more than a pipe holds
+head -c 1000000 /dev/zero | writer write 1.4 4000000 ended
+(
+	"${as[@]}" "$casemate" logs s 1.4 2>"$work/err"
+	echo $? >"$work/status"
+) | head -c 1 >"$work/out"
+until_true 5 test -s "$work/status"
+is "$(cat "$work/status" "$work/err")" 0 'who reads a byte has no error'
 (ulimit -f 20 && cat "$work/bytes" "$work/bytes" | writer write 1.3 1000000 ended)
 run logs s 1.3
 is "$rc $(err)" '0 note: 59520 bytes of stdout could not be written to the disk' 'what a full disk did not take'
@@ -196,6 +208,8 @@ ok 'and what comes after the tail'
 kill -0 "${followers[0]}" 2>/dev/null
 ok 'and goes on'
 head -c 300000 /dev/zero | tr '\0' y >&8
+until_true 5 is_gone "${followers[8]}"
+ok '--bytes does not wait for the command'
 echo three >&8
 exec 8>&- 9>&-
 wait $writing
@@ -208,7 +222,7 @@ for i in 1 2 3 4 5 6; do
 done
 is "$same $(wc -c <"$work/f1.out")" '6 300010' 'and all have read the same'
 is "$(cat "$work/err.out")" o '--offset'
-is "$(cat "$work/some.out")" $'one\nyyyy' '--bytes ends it'
+is "$(cat "$work/some.out")" $'one\nyyyy' '--bytes'
 # whoever reads it has enough
 mkfifo "$work/c"
 give "$work/c"
@@ -276,20 +290,22 @@ if $python -c 'import pty, termios' 2>/dev/null; then
 		printf '\033[31mred\a\r\nplain\n'
 		printf '\303\244 \342\202\254\n\377'
 	} | writer write 1.1 0 ended
-	# of four-byte characters, so that the gap is not where one begins
-	{
-		echo x
-		yes $'\360\237\230\200' | tr -d '\n' | head -c 200000
-		echo y
-	} | writer write 1.2 65536 ended
 	$python "$driver" end -- "${as[@]}" "$casemate" logs s 1.1 >"$work/out" 2>"$work/err"
 	is "$(tr -d '\r' <"$work/out")" $'\\x1b[31mred\\x07\nplain\n\303\244 \342\202\254\n\\xff' 'what could be obeyed is escaped'
-	$python "$driver" end -- "${as[@]}" "$casemate" logs s 1.2 >"$work/out" 2>"$work/err"
-	! grep -qF '\x' "$work/out" && tr -d '\r' <"$work/out" | grep -qF $'\360\237\230\200y'
-	ok 'no character is torn where something is missing'
-	$python "$driver" end -- "${as[@]}" "$casemate" logs --offset 4 s 1.2 >"$work/out" 2>"$work/err"
-	! grep -qF '\x' "$work/out"
-	ok 'nor where it begins'
+	# of two and three bytes, so that the gap begins and ends at each place of a character
+	for i in 1 2 3 4 5; do
+		{
+			printf '%*s\n' $i x
+			yes $'\303\244\342\202\254' | tr -d '\n' | head -c 200000
+			echo y
+		} | writer write 2.$i 65536 ended
+		$python "$driver" end -- "${as[@]}" "$casemate" logs s 2.$i >"$work/out" 2>"$work/err"
+		! grep -qF '\x' "$work/out" && tr -d '\r' <"$work/out" | grep -qF $'\342\202\254y'
+		ok "no character is torn where something is missing: $i"
+		$python "$driver" end -- "${as[@]}" "$casemate" logs --offset $((i + 8)) s 2.1 >"$work/out" 2>"$work/err"
+		! grep -qF '\x' "$work/out"
+		ok "nor where it begins: $i"
+	done
 	"${as[@]}" "$casemate" rm --files s
 else
 	skip PYTHON 'no python3' 'escaped'
@@ -362,7 +378,15 @@ ok 'in order, and none twice'
 	echo $? >"$work/status"
 ) | head -n 1 >"$work/out"
 until_true 5 test -s "$work/status"
-is "$(cat "$work/status")" 0 '-f ends when nobody reads it'
+is "$(cat "$work/status")" 0 'it ends when nobody reads it'
+rm "$work/status"
+(
+	"${as[@]}" "$casemate" events -f --since $(($(last_seq "$work/all") - 1)) s 2>"$work/err"
+	echo $? >"$work/status"
+) | head -n 1 >"$work/out"
+until_true 5 test -s "$work/status"
+ok 'also when there is nothing to write'
+is "$(wc -l <"$work/out") $(cat "$work/status" "$work/err")" '1 0' '-f ends quietly'
 "${as[@]}" "$casemate" rm --files s
 followers_end
 ok '-f ends when the session is removed'
