@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a dead session's control groups, and what is no such thing. */
+/* What is kept of a session's control groups, what is no such thing, and what they say of one that runs. */
 #include "tests/unit/test_base.h"
 
 #include <fcntl.h>
@@ -80,12 +80,67 @@ static void test_gone(void **state)
 	assert_false(is_kept());
 }
 
+static void put(const char *group, const char *file, const char *text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, group);
+	(void)mkdir(path, 0700);
+	(void)snprintf(path, sizeof(path), "%s/%s/cm-s", dir, group);
+	(void)mkdir(path, 0700);
+	(void)snprintf(path, sizeof(path), "%s/%s/cm-s/%s", dir, group, file);
+	assert_int_equal(cm_replace_file_at(AT_FDCWD, path, text, strlen(text), 0600, false), 0);
+}
+
+static void read_usage(const char *text, struct cm_local_usage *ret)
+{
+	struct cm_store_session s = { .dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+
+	assert_true(s.dir_fd >= 0);
+	assert_int_equal(
+		cm_replace_file_at(s.dir_fd, CM_STORE_GROUPS, text, strlen(text), 0600, false), 0);
+	cm_local_usage(&s, ret);
+	(void)close(s.dir_fd);
+}
+
+/* What a session that runs takes, from files that stand for its groups. */
+static void test_usage(void **state)
+{
+	CM_AUTO_FREE char *v1 =
+		cm_asprintf("casemate groups 1\n1 0\ns\n%s/m\n%s/p\n\n\n", dir, dir);
+	CM_AUTO_FREE char *v1_pids = cm_asprintf("casemate groups 1\n1 0\ns\n\n%s/p\n\n\n", dir);
+	CM_AUTO_FREE char *v2 = cm_asprintf("casemate groups 1\n2 0\ns\n%s/2", dir);
+	struct cm_local_usage usage;
+
+	(void)state;
+	read_usage(v1, &usage);
+	assert_false(usage.has_memory || usage.has_tasks || usage.is_active);
+	put("m", "memory.usage_in_bytes", "4096\n");
+	put("p", "pids.current", "1\n");
+	put("2", "memory.current", "8192\n");
+	put("2", "pids.current", "2\n");
+	read_usage(v1, &usage);
+	assert_true(usage.has_memory && usage.has_tasks && !usage.is_active);
+	assert_int_equal(usage.memory_bytes, 4096);
+	read_usage(v1_pids, &usage);
+	assert_true(!usage.has_memory && usage.has_tasks);
+	read_usage(v2, &usage);
+	assert_true(usage.has_memory && usage.has_tasks && usage.is_active);
+	assert_int_equal(usage.memory_bytes, 8192);
+	put("2", "memory.current", "x\n");
+	read_usage(v2, &usage);
+	assert_false(usage.has_memory);
+	read_usage("casemate groups 1\n0 0\ns\n", &usage);
+	assert_false(usage.has_memory || usage.has_tasks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_not_understood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_usage, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
