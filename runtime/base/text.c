@@ -85,6 +85,18 @@ void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_new
 	cm_buf_append(out, s + start, len - start);
 }
 
+size_t cm_text_fitting(const char *s, size_t len, size_t columns)
+{
+	size_t at = 0;
+
+	for (; at < len && columns > 0; columns--) {
+		size_t n = cm_text_utf8_len(s + at, len - at);
+
+		at += n > 0 ? n : 1;
+	}
+	return at;
+}
+
 bool cm_text_has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;

@@ -15,6 +15,8 @@
 void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_newlines);
 /* Length (1 to 4) of the UTF-8 sequence at s, at most len bytes; 0 when it is not a valid one. */
 size_t cm_text_utf8_len(const char *s, size_t len);
+/* How many of the first len bytes fit into so many columns, one a character. */
+size_t cm_text_fitting(const char *s, size_t len, size_t columns);
 bool cm_text_has_prefix(const char *s, const char *prefix);
 /*
  * 1 to CM_SESSION_ID_MAX of A-Z a-z 0-9 . _ - and no dot or dash at the beginning. Such a name is

@@ -91,7 +91,7 @@ const struct cm_command cm_commands[] = {
 	},
 	{
 		.name = "ls",
-		.aliases = "ps list",
+		.aliases = "list",
 		.run = cm_cmd_ls,
 		.usage = "[-a] [-s] [--filter KEY=VALUE]... [--json | -q | --format TEXT]",
 		.summary = "list sessions",
@@ -113,14 +113,100 @@ const struct cm_command cm_commands[] = {
 			"groups, and are '-' where it has none.\n",
 	},
 	{
+		.name = "ps",
+		.aliases = "",
+		.run = cm_cmd_ps,
+		.usage = "[ID] [-a] [--json | -q]",
+		.summary = "list a session's commands; without ID the sessions, as 'ls'",
+		.details =
+			"      --root DIR             session root\n"
+			"      --json                 a JSON list\n"
+			"  -a, --all                  all that ended, not the last ten\n"
+			"  -q, --quiet                ids only\n"
+			"\n"
+			"STATE is how a command ended; 'children left': it has, and processes that it\n"
+			"started live on; 'unknown': it has, and its session's keeper was killed. TIME is\n"
+			"how long it ran, or has run. Of a command that somebody waits for nothing is\n"
+			"known when it has ended; of others the last 256 are.\n",
+	},
+	{
+		.name = "wait",
+		.aliases = "",
+		.run = cm_cmd_wait,
+		.usage = "[--timeout DURATION] [--json] ID COMMAND",
+		.summary = "wait until a command has ended",
+		.details =
+			"      --root DIR             session root\n"
+			"      --timeout DURATION     no longer than that\n"
+			"      --json                 a JSON object: how it ended\n"
+			"  -q, --quiet                do not say how it ended\n"
+			"\n"
+			"COMMAND is 3.17, or 17 where that says which one. The exit status is what that\n"
+			"of 'casemate exec' would be: the command's own, 124 after its own time limit,\n"
+			"128+N after signal N, 126, 127. It is 125 where nobody knows how it ended, and\n"
+			"where it still runs when --timeout is over: the command goes on. INT ends the\n"
+			"wait alone.\n",
+	},
+	{
+		.name = "kill",
+		.aliases = "",
+		.run = cm_cmd_kill,
+		.usage = "[-s SIGNAL] [--json] ID COMMAND",
+		.summary = "end a command with all that it started, or send it a signal",
+		.details =
+			"      --root DIR             session root\n"
+			"  -s, --signal SIGNAL        a name or a number, to the process group of the\n"
+			"                             command's main process, and do not wait: also with\n"
+			"                             KILL what it started elsewhere lives on\n"
+			"      --json                 a JSON object: how it ended\n"
+			"\n"
+			"COMMAND is 3.17, or 17 where that says which one. Without -s all of its processes\n"
+			"get TERM, two seconds later KILL, and when none is left the exit status is 0. It\n"
+			"is 1 where the command had ended already.\n",
+	},
+	{
+		.name = "stdin",
+		.aliases = "",
+		.run = cm_cmd_stdin,
+		.usage = "[--close] ID COMMAND",
+		.summary = "pass standard input to a command that nobody waits for",
+		.details =
+			"      --root DIR             session root\n"
+			"      --close                its input ends with this one, or at once where this\n"
+			"                             one is a terminal or /dev/null\n"
+			"\n"
+			"The command is one of 'exec -d -i', or of 'exec -d -t': for that it is typed. Any\n"
+			"number may write at once; up to 4096 bytes that are read at once stay together.\n"
+			"Returns when the command's input has taken it all, which is not yet read.\n",
+	},
+	{
+		.name = "attach",
+		.aliases = "",
+		.run = cm_cmd_attach,
+		.usage = "[--no-stdin] [--tail N] ID COMMAND",
+		.summary = "follow a command that nobody waits for, and type for it",
+		.details =
+			"      --root DIR             session root\n"
+			"      --no-stdin             look on\n"
+			"  -n, --tail N               begin N lines before the end of what it has printed\n"
+			"  -q, --quiet                no notes\n"
+			"\n"
+			"Standard input goes to a command that has one (exec -d -i), and its end is the end\n"
+			"of the command's. Of a command with a terminal (exec -d -t) this terminal becomes\n"
+			"that one; Ctrl-P Ctrl-Q leaves it. INT and QUIT are typed at a command's terminal;\n"
+			"else they, TERM and HUP end this command alone. The exit status is that of 'wait'.\n"
+			"What goes to a terminal that is not the command's is escaped.\n",
+	},
+	{
 		.name = "inspect",
 		.aliases = "",
 		.run = cm_cmd_inspect,
 		.usage = "[--json | --plan] ID",
 		.summary = "show a session: settings, state, what enforces each limit",
-		.details = "      --root DIR             session root\n"
-			   "      --json                 a JSON object\n"
-			   "      --plan                 the plan of the last start, as text\n",
+		.details =
+			"      --root DIR             session root\n"
+			"      --json                 a JSON object\n"
+			"      --plan                 the plan of the last start, as text\n",
 	},
 	{
 		.name = "checkout",

@@ -60,6 +60,24 @@ static int exit_of_not_executed(const struct cm_rec_end *end, int failure_exit)
 	return end->status == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
+int cm_end_exit(const struct cm_rec_end *end, int failure_exit)
+{
+	switch ((enum cm_end_kind)end->kind) {
+	case CM_END_EXIT:
+		return end->status;
+	case CM_END_SIGNAL:
+		return 128 + end->status;
+	case CM_END_TIMEOUT:
+		return EXIT_TIMEOUT;
+	case CM_END_MEMORY:
+	case CM_END_KILLED:
+		return 128 + SIGKILL;
+	case CM_END_NOT_EXECUTED:
+		return exit_of_not_executed(end, failure_exit);
+	}
+	return failure_exit;
+}
+
 static void explain_memory(const struct cm_outcome *o, const struct cm_rec_end *end)
 {
 	const struct cm_limit limit = cm_local_memory_limit(o->local);
@@ -149,26 +167,28 @@ int cm_outcome_exit(const struct cm_outcome *o)
 	switch ((enum cm_end_kind)end->kind) {
 	case CM_END_EXIT:
 		tell_no_network(o, end);
-		return end->status;
+		break;
 	case CM_END_SIGNAL:
-		return 128 + end->status;
+		break;
 	case CM_END_TIMEOUT:
 		explain_timeout(o);
-		return EXIT_TIMEOUT;
+		break;
 	case CM_END_MEMORY:
 		explain_memory(o, end);
-		return 128 + SIGKILL;
+		break;
 	case CM_END_KILLED:
 		if (o->relay->is_lost)
 			explain_lost(o);
 		else if (o->relay->signal == 0)
 			cm_cli_note(o->cli, "the command was ended by another: 'casemate kill' or "
 					    "'stop', or the session's idle time or lifetime");
-		return 128 + (o->relay->signal != 0 ? o->relay->signal : SIGKILL);
+		if (o->relay->signal != 0)
+			return 128 + o->relay->signal;
+		break;
 	case CM_END_NOT_EXECUTED:
 		explain_not_executed(o, end, err);
 		cm_cli_print_error(o->cli, err);
-		return exit_of_not_executed(end, o->cli->failure_exit);
+		break;
 	}
-	return o->cli->failure_exit;
+	return cm_end_exit(end, o->cli->failure_exit);
 }

@@ -18,6 +18,8 @@ struct cm_outcome {
 	struct cm_result *result;
 };
 
+/* The exit status that an end stands for; failure_exit where the command never began. */
+int cm_end_exit(const struct cm_rec_end *end, int failure_exit);
 /* Once relay->end says how; prints its own errors. */
 int cm_outcome_exit(const struct cm_outcome *o);
 

@@ -591,7 +591,7 @@ static void step(struct loop *loop, struct cm_error *err)
 		kill_command(loop, 0);
 	if (relay->pty_fd < 0 || relay->has_ended)
 		loop->tty_end.due_ms = 0;
-	cm_tty_end_step(&loop->tty_end, relay->pty_fd);
+	(void)cm_tty_end_step(&loop->tty_end, relay->pty_fd);
 	extend_drain(loop, seen);
 }
 

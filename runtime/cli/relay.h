@@ -70,6 +70,8 @@ int cm_relay_watch_end(int *ret_fd, struct cm_error *err);
 int cm_relay_watch_all(int *ret_fd, struct cm_error *err);
 /* The signal; 0: none has come. */
 int cm_relay_take_end(int fd);
+/* The caller has a stdin, and it is not /dev/null. */
+bool cm_relay_has_stdin(void);
 /* Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. */
 int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err);
 /*

@@ -25,7 +25,7 @@ static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
 	return CM_OK;
 }
 
-static bool stdin_is_useful(void)
+bool cm_relay_has_stdin(void)
 {
 	struct stat st;
 	struct stat null;
@@ -49,7 +49,7 @@ int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struc
 	cm_buf_init(&relay->err, CM_RELAY_CAPTURE_MAX);
 	if (wants_tty)
 		return CM_OK;
-	if (with_stdin && stdin_is_useful())
+	if (with_stdin && cm_relay_has_stdin())
 		r = make_pipe(&relay->in_fd, &relay->far[0], true, err);
 	if (r == CM_OK)
 		r = make_pipe(&relay->out_fd, &relay->far[1], false, err);

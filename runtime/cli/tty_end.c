@@ -15,7 +15,6 @@
 #include <asm/ioctls.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -75,15 +74,18 @@ void cm_tty_end_begin(struct cm_tty_end *end)
 	end->due_ms = cm_clock_mono_ms();
 }
 
-void cm_tty_end_step(struct cm_tty_end *end, int master_fd)
+bool cm_tty_end_step(struct cm_tty_end *end, int master_fd)
 {
 	int64_t now = cm_clock_mono_ms();
+	bool is_told;
 
 	if (end->due_ms == 0 || now < end->due_ms)
-		return;
-	if (tell(end, master_fd))
+		return false;
+	is_told = tell(end, master_fd);
+	if (is_told)
 		end->pause_ms = PAUSE_MIN_MS;
 	else if (end->pause_ms < PAUSE_MAX_MS)
 		end->pause_ms *= 2;
 	end->due_ms = now + end->pause_ms;
+	return is_told;
 }

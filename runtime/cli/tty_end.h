@@ -6,6 +6,7 @@
 #ifndef CM_RUNTIME_CLI_TTY_END_H
 #define CM_RUNTIME_CLI_TTY_END_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,7 +22,8 @@ struct cm_tty_end {
 
 /* The input has ended, and the terminal has got all of it. */
 void cm_tty_end_begin(struct cm_tty_end *end);
-/* When it is due: tell it to who reads next, unless somebody has yet to read what is there. */
-void cm_tty_end_step(struct cm_tty_end *end, int master_fd);
+/* When it is due: tell it to who reads next, unless somebody has yet to read what is there. Was it
+ * told? */
+bool cm_tty_end_step(struct cm_tty_end *end, int master_fd);
 
 #endif

@@ -154,6 +154,28 @@ static void test_utf8(void **state)
 	assert_false(is_utf8("a\xc3", 2));
 }
 
+static void test_fitting(void **state)
+{
+	static const struct {
+		const char *s;
+		size_t columns;
+		size_t n;
+	} rows[] = {
+		{ "", 3, 0 },
+		{ "abc", 0, 0 },
+		{ "abc", 2, 2 },
+		{ "abc", 4, 3 },
+		{ "\xc3\xa9\xc3\xa9x", 2, 4 },
+		{ "\xe2\x82\xac", 1, 3 },
+		{ "\xff\xc3\xa9", 2, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(cm_text_fitting(rows[i].s, strlen(rows[i].s), rows[i].columns),
+				 rows[i].n);
+}
+
 static void test_matches(void **state)
 {
 	static const struct {
@@ -393,17 +415,12 @@ static void test_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),
-		cmocka_unit_test(test_escape_all_pairs),
-		cmocka_unit_test(test_escape_full),
-		cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_matches),
-		cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_session_ids),
-		cmocka_unit_test(test_shell_quote),
-		cmocka_unit_test(test_shell_quote_by_shell),
-		cmocka_unit_test(test_rfc3339),
-		cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_escape),	    cmocka_unit_test(test_escape_all_pairs),
+		cmocka_unit_test(test_escape_full), cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_fitting),	    cmocka_unit_test(test_matches),
+		cmocka_unit_test(test_distance),    cmocka_unit_test(test_session_ids),
+		cmocka_unit_test(test_shell_quote), cmocka_unit_test(test_shell_quote_by_shell),
+		cmocka_unit_test(test_rfc3339),	    cmocka_unit_test(test_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

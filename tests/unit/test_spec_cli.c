@@ -26,6 +26,11 @@
 	}
 
 STAND_IN(ls)
+STAND_IN(ps)
+STAND_IN(wait)
+STAND_IN(kill)
+STAND_IN(stdin)
+STAND_IN(attach)
 STAND_IN(inspect)
 STAND_IN(setup)
 STAND_IN(logs)
@@ -217,7 +222,8 @@ static const struct {
 	  "hint: 'casemate help run' lists the options; '--' ends them\n" },
 	{ "rm|x", 42, "rm 2 x\n", "" },
 	{ "destroy|x", 42, "rm 2 x\n", "" },
-	{ "ps", 42, "ls 1 ps\n", "" },
+	{ "ps", 42, "ps 1 ps\n", "" },
+	{ "kill|x|3", 42, "kill 3 3\n", "" },
 	{ "inspect|x", 42, "inspect 2 x\n", "" },
 	{ "stop|x", 42, "stop 2 x\n", "" },
 	{ "doctor", 42, "doctor 1 doctor\n", "" },

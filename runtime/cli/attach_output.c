@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/cli/attach_output.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+
+/* read at a time: what is escaped of it takes four times as much */
+#define CHUNK PIPE_BUF
+#define BACK 65536U
+
+/* --- where to begin ------------------------------------------------------------------------ */
+
+/* The n-th newline from the end of what lies at `from`: *offset is behind it. How many are missing. */
+static uint64_t scan_back(const char *bytes, size_t len, uint64_t from, uint64_t n,
+			  uint64_t *offset)
+{
+	while (len > 0 && n > 0) {
+		if (bytes[--len] != '\n')
+			continue;
+		if (--n == 0)
+			*offset = from + len + 1;
+	}
+	return n;
+}
+
+/*
+ * All from *from to `to`, which lie BACK apart at the most; *from is later where what is before was
+ * not kept. The number of bytes; 0: it cannot be read.
+ */
+static size_t read_block(struct cm_journal_reader *journal, enum cm_journal_stream stream,
+			 uint64_t *from, uint64_t to, char chunk[BACK])
+{
+	uint64_t at = *from;
+	size_t len = 0;
+
+	while (at < to) {
+		uint64_t got = at;
+		ssize_t n = cm_journal_read(journal, stream, &got, chunk + len, (size_t)(to - at));
+
+		if (n <= 0 || got >= to)
+			return 0;
+		if ((uint64_t)n > to - got)
+			n = (ssize_t)(to - got);
+		if (got != at) {
+			memmove(chunk, chunk + len, (size_t)n);
+			len = 0;
+			*from = got;
+		}
+		len += (size_t)n;
+		at = got + (uint64_t)n;
+	}
+	return len;
+}
+
+/* Where the last n_lines lines before end begin, or what is kept of them. */
+static uint64_t seek_lines(struct cm_journal_reader *journal, enum cm_journal_stream stream,
+			   uint64_t end, uint64_t n_lines)
+{
+	char chunk[BACK];
+	uint64_t at = end;
+	uint64_t offset = 0;
+
+	while (at > 0) {
+		uint64_t want = at > BACK ? at - BACK : 0;
+		uint64_t from = want;
+		size_t len = read_block(journal, stream, &from, at, chunk);
+
+		if (len == 0)
+			return at;
+		/* the end of the last line is not the beginning of another */
+		if (at == end && chunk[len - 1] == '\n')
+			len--;
+		n_lines = scan_back(chunk, len, from, n_lines, &offset);
+		if (n_lines == 0)
+			return offset;
+		if (from != want)
+			return from;
+		at = from;
+	}
+	return 0;
+}
+
+static void open_stream(struct cm_attach_output *o, enum cm_journal_stream stream, int fd,
+			uint64_t n_lines, bool is_raw)
+{
+	struct cm_attach_stream *s = &o->streams[stream];
+	uint64_t end = cm_journal_end(o->journal, stream);
+
+	s->fd = fd;
+	s->is_escaped = !is_raw && isatty(fd) == 1;
+	cm_buf_init(&s->out, (size_t)CHUNK * 8);
+	s->offset = n_lines > 0 ? seek_lines(o->journal, stream, end, n_lines) : end;
+	s->until = UINT64_MAX;
+	s->is_due = true;
+	if (s->offset > 0)
+		cm_shown_text_gap(&s->text);
+}
+
+void cm_attach_output_open(struct cm_attach_output *o, struct cm_journal_reader *journal,
+			   uint64_t n_lines, bool is_raw)
+{
+	memset(o, 0, sizeof(*o));
+	o->journal = journal;
+	open_stream(o, CM_JOURNAL_OUT, STDOUT_FILENO, n_lines, is_raw);
+	open_stream(o, CM_JOURNAL_ERR, STDERR_FILENO, n_lines, is_raw);
+}
+
+void cm_attach_output_close(struct cm_attach_output *o)
+{
+	for (size_t i = 0; i < CM_JOURNAL_STREAMS; i++)
+		cm_buf_clear(&o->streams[i].out);
+}
+
+/* --- passing on ---------------------------------------------------------------------------- */
+
+static bool has_pending(const struct cm_attach_stream *s)
+{
+	return s->out_at < s->out.len;
+}
+
+static bool is_idle(const struct cm_attach_stream *s)
+{
+	return s->is_closed || (!s->is_due && !has_pending(s));
+}
+
+void cm_attach_output_due(struct cm_attach_output *o)
+{
+	for (size_t i = 0; i < CM_JOURNAL_STREAMS; i++)
+		o->streams[i].is_due = true;
+}
+
+void cm_attach_output_finish(struct cm_attach_output *o)
+{
+	for (size_t i = 0; i < CM_JOURNAL_STREAMS; i++) {
+		struct cm_attach_stream *s = &o->streams[i];
+
+		s->until = cm_journal_end(o->journal, (enum cm_journal_stream)i);
+		s->is_due = true;
+	}
+}
+
+bool cm_attach_output_is_done(const struct cm_attach_output *o)
+{
+	return is_idle(&o->streams[CM_JOURNAL_OUT]) && is_idle(&o->streams[CM_JOURNAL_ERR]);
+}
+
+void cm_attach_output_prepare(const struct cm_attach_output *o, struct pollfd p[CM_JOURNAL_STREAMS])
+{
+	for (size_t i = 0; i < CM_JOURNAL_STREAMS; i++) {
+		const struct cm_attach_stream *s = &o->streams[i];
+
+		/* of one that is idle it is seen when its reader goes away */
+		p[i] = (struct pollfd){ .fd = s->is_closed ? -1 : s->fd,
+					.events = is_idle(s) ? 0 : POLLOUT };
+	}
+}
+
+static void put(struct cm_attach_stream *s, const char *bytes, size_t len)
+{
+	if (s->is_escaped)
+		cm_shown_text_add(&s->text, bytes, len, &s->out);
+	else
+		cm_buf_append(&s->out, bytes, len);
+}
+
+static int fill(struct cm_attach_output *o, size_t i, struct cm_error *err)
+{
+	struct cm_attach_stream *s = &o->streams[i];
+	char chunk[CHUNK];
+	uint64_t at = s->offset;
+	uint64_t left = s->until > s->offset ? s->until - s->offset : 0;
+	size_t max = left < CHUNK ? (size_t)left : CHUNK;
+	ssize_t n = 0;
+
+	cm_buf_reset(&s->out);
+	s->out_at = 0;
+	if (max > 0)
+		n = cm_journal_read(o->journal, (enum cm_journal_stream)i, &at, chunk, max);
+	if (n < 0)
+		return cm_error_set(err, CM_E_SYS, (int)-n, "cannot read what the command printed");
+	s->is_due = n > 0;
+	if (n > 0 && at != s->offset) {
+		o->n_missed += at - s->offset;
+		cm_shown_text_gap(&s->text);
+	}
+	if (n > 0)
+		put(s, chunk, (size_t)n);
+	if (n == 0 && s->until != UINT64_MAX)
+		cm_shown_text_end(&s->text, &s->out);
+	s->offset = n > 0 ? at + (uint64_t)n : s->offset;
+	return cm_buf_status(&s->out) < 0
+		       ? cm_error_set(err, CM_E_NOMEM, 0, "no memory for what the command printed")
+		       : CM_OK;
+}
+
+static int drain(struct cm_attach_stream *s, struct cm_error *err)
+{
+	size_t len = s->out.len - s->out_at;
+	ssize_t n = write(s->fd, s->out.data + s->out_at, len < PIPE_BUF ? len : PIPE_BUF);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return CM_OK;
+	if (n < 0 && errno != EPIPE)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot write to standard %s",
+				    s->fd == STDOUT_FILENO ? "output" : "error");
+	s->is_closed = n < 0;
+	s->out_at += n > 0 ? (size_t)n : 0;
+	return CM_OK;
+}
+
+int cm_attach_output_step(struct cm_attach_output *o, const struct pollfd p[CM_JOURNAL_STREAMS],
+			  struct cm_error *err)
+{
+	int r = CM_OK;
+
+	for (size_t i = 0; i < CM_JOURNAL_STREAMS && r == CM_OK; i++) {
+		struct cm_attach_stream *s = &o->streams[i];
+
+		if ((p[i].revents & (POLLERR | POLLNVAL)) != 0)
+			s->is_closed = true;
+		else if ((p[i].revents & (POLLOUT | POLLHUP)) != 0)
+			r = has_pending(s) ? CM_OK : fill(o, i, err);
+		if (r == CM_OK && p[i].revents != 0 && !s->is_closed && has_pending(s))
+			r = drain(s, err);
+	}
+	return r;
+}
