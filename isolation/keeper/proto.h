@@ -67,6 +67,8 @@ enum cm_rec_type {
 	/* client -> keeper: body.attach: the keeper's end of a detached command's stdin is closed;
 	 * answered by CLOSED. Who got one by ATTACH has that still. */
 	CM_REC_CLOSE_INPUT = 20,
+	/* client -> keeper: what the session uses, as its control groups tell; answered by USED */
+	CM_REC_USAGE = 21,
 
 	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */
 	CM_REC_UP = 64,
@@ -83,6 +85,8 @@ enum cm_rec_type {
 	/* keeper -> client: rec.len bytes of struct cm_rec_item, each followed by its text */
 	CM_REC_LISTED = 70,
 	CM_REC_CLOSED = 71,
+	/* keeper -> client: body.usage */
+	CM_REC_USED = 72,
 
 	/*
 	 * keeper -> init: the ids are mapped, go on. Descriptors: the plan, then a tasks file for
@@ -271,6 +275,19 @@ struct cm_rec_end {
 	uint64_t memory_peak_bytes;
 };
 
+#define CM_USAGE_UNKNOWN UINT64_MAX
+struct cm_rec_usage {
+	/* CM_USAGE_UNKNOWN: there is no group that tells */
+	uint64_t memory_bytes;
+	uint64_t memory_peak_bytes;
+	uint64_t cpu_us;
+	uint64_t n_tasks;
+	/* limits that are enforced; CM_USAGE_UNKNOWN: there is none */
+	uint64_t memory_max_bytes;
+	uint64_t cpu_max_milli;
+	uint64_t tasks_max;
+};
+
 struct cm_rec_ahead {
 	/* what the plan will say of it: 1 or 0 */
 	uint32_t has_own_network;
@@ -302,6 +319,7 @@ struct cm_rec {
 		struct cm_rec_go go;
 		struct cm_rec_ahead ahead;
 		struct cm_rec_attach attach;
+		struct cm_rec_usage usage;
 		uint8_t pad[112];
 	} body;
 };

@@ -151,6 +151,31 @@ static void op_close_input(struct cm_keeper *k, int client)
 	cm_keeper_tell(k, client, &rec, NULL, NULL, 0);
 }
 
+static uint64_t enforced(const struct cm_keeper *k, uint32_t bit, uint64_t limit)
+{
+	return (k->cgroup.enforced & bit) != 0 ? limit : CM_USAGE_UNKNOWN;
+}
+
+static void op_usage(struct cm_keeper *k, int client)
+{
+	const struct cm_plan_limits *limits = &k->plan.header->limits;
+	struct cm_rec rec = { .type = CM_REC_USED, .id = k->msg.rec.id };
+	struct cm_cgroup_now now;
+
+	_Static_assert(CM_CGROUP_UNKNOWN == CM_USAGE_UNKNOWN, "one word for what is not known");
+	cm_cgroup_now(&k->cgroup, &now);
+	rec.body.usage = (struct cm_rec_usage){
+		.memory_bytes = now.memory_bytes,
+		.memory_peak_bytes = now.memory_peak_bytes,
+		.cpu_us = now.cpu_us,
+		.n_tasks = now.n_tasks,
+		.memory_max_bytes = enforced(k, CM_CG_MEMORY, limits->memory_bytes),
+		.cpu_max_milli = enforced(k, CM_CG_CPU, limits->cpu_milli),
+		.tasks_max = enforced(k, CM_CG_PIDS, limits->pids),
+	};
+	cm_keeper_tell(k, client, &rec, NULL, NULL, 0);
+}
+
 static const struct {
 	uint16_t type;
 	unsigned int allowed_in;
@@ -170,6 +195,7 @@ static const struct {
 	{ CM_REC_LIST, CM_KS_UP | CM_KS_STOPPING, false, false, 0, cm_keeper_list },
 	{ CM_REC_ATTACH, CM_KS_UP | CM_KS_STOPPING, false, false, 0, cm_keeper_attach },
 	{ CM_REC_CLOSE_INPUT, CM_KS_UP | CM_KS_STOPPING, false, false, 0, op_close_input },
+	{ CM_REC_USAGE, CM_KS_UP | CM_KS_STOPPING, false, false, 0, op_usage },
 	{ CM_REC_SIGNAL, CM_KS_UP | CM_KS_STOPPING, false, false, 0, op_forward },
 	{ CM_REC_KILL, CM_KS_UP | CM_KS_STOPPING, false, true, 0, op_forward },
 };

@@ -61,6 +61,17 @@ struct cm_cgroup_usage {
 	uint64_t oom_kills;
 };
 
+/* What the session uses; CM_CGROUP_UNKNOWN: there is no group that tells. */
+#define CM_CGROUP_UNKNOWN UINT64_MAX
+struct cm_cgroup_now {
+	/* without what the kernel only caches of files, and gives back at once */
+	uint64_t memory_bytes;
+	uint64_t memory_peak_bytes;
+	uint64_t cpu_us;
+	/* threads, too */
+	uint64_t n_tasks;
+};
+
 void cm_cgroup_init(struct cm_cgroup *cg);
 /*
  * Make the group and write the plan's limits. A limit in header->cgroup_required that cannot be
@@ -86,6 +97,8 @@ void cm_cgroup_leaf_drop(struct cm_cgroup *cg, unsigned int slot);
 void cm_cgroup_usage(struct cm_cgroup *cg, struct cm_cgroup_usage *ret);
 /* Of the usage the oom_kills alone, which each exec begins with. */
 uint64_t cm_cgroup_oom_kills(struct cm_cgroup *cg);
+/* cgroup_now.c. Reads some files of the kernel's. */
+void cm_cgroup_now(const struct cm_cgroup *cg, struct cm_cgroup_now *ret);
 /* Kill what is left, wait (at most two seconds), remove leaves and groups, close the fds. */
 void cm_cgroup_remove(struct cm_cgroup *cg);
 /* Collect: find the group of a session whose keeper is gone (same plan) and remove it. */

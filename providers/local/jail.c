@@ -404,6 +404,27 @@ int cm_jail_list(struct cm_jail *jail, struct cm_buf *out, int64_t deadline_ms,
 	return r;
 }
 
+int cm_jail_usage(struct cm_jail *jail, struct cm_rec_usage *ret, int64_t deadline_ms,
+		  struct cm_error *err)
+{
+	struct cm_rec rec = { .type = CM_REC_USAGE };
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_msg msg;
+	int r;
+
+	memset(ret, 0xff, sizeof(*ret));
+	cm_msg_init(&msg);
+	r = ask(jail, &rec, CM_REC_USED, &msg, deadline_ms, &why);
+	if (r == CM_OK)
+		*ret = msg.rec.body.usage;
+	else if (msg.rec.type == CM_REC_REFUSED && !jail->has_ended)
+		r = CM_OK;
+	else if (err)
+		*err = why;
+	cm_msg_clear(&msg);
+	return r;
+}
+
 const struct cm_rec_item *cm_jail_item(const struct cm_buf *list, size_t *at, const char **ret_text)
 {
 	const struct cm_rec_item *item = (const void *)(list->data + *at);

@@ -119,6 +119,9 @@ int cm_jail_close_input(struct cm_jail *jail, uint64_t exec_id, int64_t deadline
 /* The commands of the session: a list of struct cm_rec_item with their texts, into out. */
 int cm_jail_list(struct cm_jail *jail, struct cm_buf *out, int64_t deadline_ms,
 		 struct cm_error *err);
+/* What the session's groups tell of it; all CM_USAGE_UNKNOWN from a keeper that was not taught to say. */
+int cm_jail_usage(struct cm_jail *jail, struct cm_rec_usage *ret, int64_t deadline_ms,
+		  struct cm_error *err);
 /* One after the other from such a list, from *at = 0 on; NULL at its end or where it is malformed. */
 const struct cm_rec_item *cm_jail_item(const struct cm_buf *list, size_t *at,
 				       const char **ret_text);

@@ -52,6 +52,7 @@ static void test_no_limits(void **state)
 {
 	struct ground *g = need(state, 0);
 	struct cm_cgroup_usage usage;
+	struct cm_cgroup_now now;
 	struct cm_cgroup cg;
 
 	plan_for(g, own_id());
@@ -59,6 +60,8 @@ static void test_no_limits(void **state)
 	assert_int_equal(cg.enforced, 0);
 	cm_cgroup_usage(&cg, &usage);
 	assert_int_equal(usage.oom_kills, 0);
+	cm_cgroup_now(&cg, &now);
+	assert_true(now.n_tasks == 0 || now.n_tasks == CM_CGROUP_UNKNOWN);
 	/* removing twice, and what was never made */
 	cm_cgroup_remove(&cg);
 	cm_cgroup_remove(&cg);
@@ -70,6 +73,7 @@ static void test_memory_limit_acts(void **state)
 	struct ground *g = need(state, CM_CG_MEMORY);
 	struct cm_plan_header *h = plan_for(g, own_id());
 	struct cm_cgroup_usage usage;
+	struct cm_cgroup_now now;
 	struct cm_cgroup cg;
 	pid_t init;
 	pid_t pid;
@@ -100,6 +104,45 @@ static void test_memory_limit_acts(void **state)
 	assert_true(usage.oom_kills >= 1);
 	/* memory.peak came with Linux 5.19 */
 	assert_true(usage.memory_peak_bytes == 0 || usage.memory_peak_bytes > 8 * MIB);
+	cm_cgroup_now(&cg, &now);
+	assert_true(now.memory_bytes < 16 * MIB);
+	assert_true(now.memory_peak_bytes == CM_CGROUP_UNKNOWN || now.memory_peak_bytes > 8 * MIB);
+	cm_cgroup_remove(&cg);
+	reap_all();
+	assert_all_gone(g, own_id());
+}
+
+static void test_now(void **state)
+{
+	struct ground *g = need(state, CM_CG_MEMORY | CM_CG_PIDS);
+	struct cm_plan_header *h = plan_for(g, own_id());
+	struct cm_cgroup_now now;
+	struct cm_cgroup cg;
+	int ready[2];
+	char c = 0;
+
+	h->limits.memory_bytes = 64 * MIB;
+	h->limits.pids = 5;
+	make(&cg);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	if (fork_in(&cg) == 0) {
+		char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+		for (size_t i = 0; p != MAP_FAILED && i < 4 * MIB; i += 4096)
+			p[i] = 1;
+		(void)!write(ready[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	cm_cgroup_now(&cg, &now);
+	assert_true(now.memory_bytes >= 4 * MIB && now.memory_bytes < 64 * MIB);
+	assert_true(now.memory_peak_bytes >= 4 * MIB);
+	assert_int_equal(now.n_tasks, 1);
+	assert_true(now.cpu_us > 0);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
 	cm_cgroup_remove(&cg);
 	reap_all();
 	assert_all_gone(g, own_id());
@@ -392,6 +435,7 @@ int main(void)
 		BOTH(test_limits_are_written),
 		BOTH(test_no_limits),
 		BOTH(test_memory_limit_acts),
+		BOTH(test_now),
 		BOTH(test_pids_limit_acts),
 		BOTH(test_cpu_quota_acts),
 		BOTH(test_required_that_cannot_be),
