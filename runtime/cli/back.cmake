@@ -4,7 +4,7 @@ cm_component(cli_back SOURCES
 	cmd_ls.c cmd_prune.c cmd_ps.c cmd_rm.c cmd_setup.c cmd_stdin.c cmd_stop.c cmd_wait.c
 	exec_names.c exec_target.c exec_view.c not_found.c outcome.c outlet.c progress.c reason.c
 	redact.c relay.c relay_open.c relay_signals.c result.c run.c run_session.c run_tell.c
-	session_format.c session_view.c sessions.c setup.c shown_text.c signal_names.c terminal.c
-	tty_end.c
+	session_format.c session_info.c session_view.c sessions.c setup.c shown_text.c
+	signal_names.c terminal.c tty_end.c
 	DEPS cli_front local)
 include(doctor.cmake OPTIONAL)

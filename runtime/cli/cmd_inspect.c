@@ -11,6 +11,7 @@
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/session_info.h"
 #include "runtime/cli/sessions.h"
 #include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
@@ -107,6 +108,7 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	cm_cli_write_time(&w, "created", r->created_ms);
 	cm_jw_key(&w, "labels");
 	cm_strv_write_map(&r->labels, &w);
+	cm_cli_write_session_info(&w, v->s, v->status);
 	cm_jw_kbool(&w, "temporary", r->is_temporary);
 	cm_jw_kuint(&w, "generation", r->generation);
 	cm_jw_kstring(&w, "root", r->root);

@@ -341,4 +341,33 @@ rm -f "$work/w/file"
 ok 'a directory was named'
 finish
 
+# seconds of a member of the last inspect --json; 0: null
+seconds() {
+	local text
+	text=$(sed -n "s/^ *\"$1\": \"\(.*\)\",\$/\1/p" "$work/out" | head -n 1)
+	if [ -n "$text" ]; then date -d "$text" +%s; else echo 0; fi
+}
+
+begin 'when it is stopped'
+now=$(date +%s)
+run start t --lifetime 1h --idle-timeout 10m
+run inspect --json t
+[ $(($(seconds createdAt) - now)) -le 60 ] && [ "$(seconds createdAt)" -ge $((now - 1)) ]
+ok 'createdAt is when it was made'
+begun=$(seconds lastUsedAt)
+is "$(($(seconds timeoutAt) - begun))" 600 'timeoutAt is when it will have been idle'
+sleep 1.1
+run exec t -- true
+run inspect --json t
+[ "$(seconds lastUsedAt)" -gt "$begun" ] && [ $(($(seconds timeoutAt) - $(seconds lastUsedAt))) = 600 ]
+ok 'which a command puts off'
+run exec t -d -- sleep 60
+run inspect --json t
+is "$(($(seconds timeoutAt) - begun))" 3600 'while one runs it is the end of its lifetime'
+run stop t
+run inspect --json t
+is "$(seconds timeoutAt)" 0 'and none when it does not run'
+run rm --files t
+finish
+
 done_testing
