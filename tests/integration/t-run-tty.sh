@@ -4,35 +4,7 @@
 # as it was at the end, whatever ended the command.
 # shellcheck disable=SC2016
 # SC2016: what single quotes keep from this shell is for the shell inside
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
-driver=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/../helpers/terminal.py
-python=/usr/bin/python3
-$python -c 'import pty, termios' 2>/dev/null || skip_all PYTHON 'no python3'
-
-# terminal STEP... -- ARGUMENT OF CASEMATE...: what is shown in out, how it ended in err
-terminal() {
-	local steps=()
-	while [ "$1" != -- ]; do
-		steps+=("$1")
-		shift
-	done
-	shift
-	last_args="$*"
-	$python "$driver" "${steps[@]}" -- "${as[@]}" "$casemate" "$@" >"$work/out" 2>"$work/err"
-	rc=$?
-}
-
-# ended STATUS NAME: every step came, the program ended so, the terminal is as it was
-ended() {
-	[ $rc = 0 ] && grep -qx "status $1" "$work/err" && grep -qx 'modes same' "$work/err"
-	ok "$2" || sed 's/^/# /' "$work/err"
-}
-
-shown() { # TEXT NAME
-	tr -d '\r' <"$work/out" | grep -qF -- "$1"
-	ok "$2"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/lib-terminal.sh"
 
 begin 'a terminal'
 terminal end -- run -- sh -c 'tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo all three; exit 5'
@@ -88,14 +60,6 @@ $python "$driver" 'expect:$ ' "send:$casemate run -- cat\n" 'raw:yes' 'send:abc\
 rc=$?
 ended 0 'stops casemate with the terminal restored, and lets it go on'
 finish
-
-# in_shell STEP...: at the prompt of a shell with jobs
-in_shell() {
-	last_args='in a shell'
-	$python "$driver" 'expect:$ ' "$@" 'send:exit 0\n' end -- "${as[@]}" env HISTFILE= 'PS1=$ ' \
-		bash --norc --noprofile --noediting -i >"$work/out" 2>"$work/err"
-	rc=$?
-}
 
 begin 'in the background of a shell'
 in_shell "send:$casemate run -- sh -c 'tty; sleep 0.5; echo x\$((1+1))y' &\n" 'expect:not a tty' \
