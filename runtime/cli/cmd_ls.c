@@ -295,6 +295,7 @@ static int run(struct ls *ls, struct cm_error *err)
 	}
 	/* what dead commands left is not to be seen; nothing depends on it */
 	(void)cm_store_collect(&store, NULL, NULL, NULL);
+	(void)cm_store_collect_claims(&store, NULL);
 	status = list_all(ls, &store, err);
 	cm_store_close(&store);
 	return status;

@@ -450,12 +450,21 @@ static bool free_unowned(int ids_fd, const char *name, void *data)
 	return true;
 }
 
-int cm_store_collect_slots(struct cm_store *store, struct cm_error *err)
+int cm_store_collect_claims(struct cm_store *store, struct cm_error *err)
 {
 	int r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, free_unowned, store);
 
-	if (r < 0 && r != -ENOENT)
-		return cm_store_fail(err, -r, "read", store->runtime, CM_STORE_IDS);
+	return r == 0 || r == -ENOENT
+		       ? CM_OK
+		       : cm_store_fail(err, -r, "read", store->runtime, CM_STORE_IDS);
+}
+
+int cm_store_collect_slots(struct cm_store *store, struct cm_error *err)
+{
+	int r = cm_store_collect_claims(store, err);
+
+	if (r != CM_OK)
+		return r;
 	r = cm_store_each_entry(store->state_fd, CM_STORE_IDS, free_unowned, store);
 	return r == 0 || r == -ENOENT ? CM_OK
 				      : cm_store_fail(err, -r, "read", store->state, CM_STORE_IDS);
