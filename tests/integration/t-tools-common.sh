@@ -74,3 +74,21 @@ put() { # FILE < TEXT: a file of the project's, with its directory
 	mkdir -p "$(dirname "$1")"
 	cat >"$1"
 }
+
+# shellcheck disable=SC2016
+# The sources of hello, to the current directory, from where this machine gets its packages.
+fetch_source() {
+	local dir=$top/apt line
+	local apt=(timeout 60 apt-get -q -q -o "Dir::Etc::sourcelist=$dir/sources.list"
+		-o Dir::Etc::sourceparts=/dev/null -o "Dir::State::Lists=$dir/lists"
+		-o "Dir::Cache=$dir/cache" -o Acquire::Retries=0)
+
+	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+	# the mirror and the suite that a package comes from which every system has
+	line=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) main' \
+		'Created-By: Packages' 'Origin: Debian' 'Component: main' 2>/dev/null |
+		grep -v -e -updates -e -security | head -n 1)
+	[ -n "$line" ] || return 1
+	echo "deb-src $line" >"$dir/sources.list"
+	"${apt[@]}" update && "${apt[@]}" source --download-only hello
+} >"$top/apt.log" 2>&1
