@@ -25,12 +25,15 @@
 #include <unistd.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/num.h"
 #include "runtime/store/store_internal.h"
 
 /* id, root, two line ends */
+/* claims looked at by who only lists; which ones differs from time to time where there are more */
+#define MAX_LOOKS 32
 #define SLOT_TEXT_SIZE (128 + PATH_MAX + 3)
 #define SLOT_NAME_SIZE 20
 /* a lock file can be removed by its last holder while we open it; not for ever */
@@ -450,10 +453,42 @@ static bool free_unowned(int ids_fd, const char *name, void *data)
 	return true;
 }
 
+struct look {
+	struct cm_store *store;
+	size_t n;
+	size_t n_skip;
+	size_t n_looked;
+};
+
+static bool count_slot(int ids_fd, const char *name, void *data)
+{
+	(void)ids_fd;
+	(void)name;
+	((struct look *)data)->n++;
+	return true;
+}
+
+static bool look_at_slot(int ids_fd, const char *name, void *data)
+{
+	struct look *look = data;
+
+	if (look->n_skip > 0) {
+		look->n_skip--;
+		return true;
+	}
+	(void)free_unowned(ids_fd, name, look->store);
+	return ++look->n_looked < MAX_LOOKS;
+}
+
 int cm_store_collect_claims(struct cm_store *store, struct cm_error *err)
 {
-	int r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, free_unowned, store);
+	struct look look = { .store = store };
+	int r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, count_slot, &look);
 
+	/* where there are more than that all have their turn */
+	look.n_skip = look.n > MAX_LOOKS ? (size_t)cm_clock_mono_us() % look.n : 0;
+	if (r == 0 && look.n > 0)
+		r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, look_at_slot, &look);
 	return r == 0 || r == -ENOENT
 		       ? CM_OK
 		       : cm_store_fail(err, -r, "read", store->runtime, CM_STORE_IDS);
@@ -461,10 +496,10 @@ int cm_store_collect_claims(struct cm_store *store, struct cm_error *err)
 
 int cm_store_collect_slots(struct cm_store *store, struct cm_error *err)
 {
-	int r = cm_store_collect_claims(store, err);
+	int r = cm_store_each_entry(store->runtime_fd, CM_STORE_IDS, free_unowned, store);
 
-	if (r != CM_OK)
-		return r;
+	if (r < 0 && r != -ENOENT)
+		return cm_store_fail(err, -r, "read", store->runtime, CM_STORE_IDS);
 	r = cm_store_each_entry(store->state_fd, CM_STORE_IDS, free_unowned, store);
 	return r == 0 || r == -ENOENT ? CM_OK
 				      : cm_store_fail(err, -r, "read", store->state, CM_STORE_IDS);

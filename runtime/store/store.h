@@ -314,7 +314,7 @@ int cm_store_collect(struct cm_store *store, int (*remove_group)(const char *dir
 		     void *data, struct cm_error *err);
 /* Free slots whose claimer died before it made a session. Reads all slots: for rm and prune. */
 int cm_store_collect_slots(struct cm_store *store, struct cm_error *err);
-/* Of those only the ones that are claimed just now, which are few: for ls. */
+/* Of those some tens of this boot's: for ls, which is to be quick however many sessions there are. */
 int cm_store_collect_claims(struct cm_store *store, struct cm_error *err);
 
 #endif
