@@ -276,6 +276,41 @@ test_root_trees() {
 	"$casemate" rm s1 >"$out" 2>"$err"
 }
 
+# in a live session; a leaf whose tree was killed must not kill what comes after it in its slot
+test_root_exec() {
+	local id
+	cm() { "$casemate" "$@" >"$out" 2>"$err"; rc=$?; last="$*"; }
+	cm start s4 --pids-limit 100 -m 64M
+	check 'start'
+	cm exec s4 -d --timeout 1s -- sh -c 'trap "" TERM; setsid sleep 300 & echo begun; sleep 300'
+	id=$(<"$out")
+	cm wait s4 "$id"
+	expect_status 124 'a time limit ends a detached command'
+	is "$(empty_but "$slice"/cm-s4)" '' 'and all that it started'
+	for _ in 1 2 3; do
+		cm exec s4 -- echo alive
+		is "$rc $(out)" '0 alive' 'the next one in its slot lives'
+	done
+	cm exec s4 -d -- sh -c 'echo begun; sleep 300'
+	id=$(<"$out")
+	until_true 20 eval '"$casemate" logs s4 "$id" | grep -q begun'
+	check 'it runs'
+	cm kill s4 "$id"
+	check 'kill'
+	cm wait s4 "$id"
+	expect_status 137 'and its end is kept'
+	cm logs s4 "$id"
+	is "$(out)" begun 'with what it printed'
+	cm exec s4 -- echo alive
+	is "$rc $(out)" '0 alive' 'and again the next one lives'
+	cm exec s4 --json -- tail /dev/zero
+	like "$rc $(out)" '137 *"end":"memory-limit"*' 'the session'"'"'s memory limit'
+	cm stats s4 --json --once
+	like "$(out)" '*"s4"*' 'stats'
+	cm rm s4 --files
+	check 'rm'
+}
+
 test_root_keeper_dies() {
 	start beat --session s2 -m 96M -- sh -c "$heartbeat"
 	until_true 20 has_text /tmp/beat.out ready
