@@ -17,7 +17,7 @@
 
 /* those count whose command has ended, but whose children hold a stream */
 #define MAX_JOBS (CM_MAX_EXECS + CM_MAX_EXECS / 2)
-/* every so many commands the oldest journals go */
+/* with the first, and then every so many, the oldest journals go */
 #define PRUNE_EVERY 32
 /* A pipe that holds more is emptied less often. The kernel may refuse it. */
 #define PIPE_BYTES (1 << 20)
@@ -234,7 +234,7 @@ int cm_job_open(struct cm_keeper *k, struct cm_rec *rec, const char *text, uint3
 	if (!job)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	job->is_tty = (rec->body.exec.flags & CM_EXECF_TTY) != 0;
-	if (k->counter % PRUNE_EVERY == 0)
+	if (k->n_journaled++ % PRUNE_EVERY == 0)
 		cm_journal_prune(k->state_dir_fd, CM_JOURNALS_KEPT,
 				 (uint32_t)k->plan.header->generation);
 	r = make_journal(job, rec, text, text_len, err);

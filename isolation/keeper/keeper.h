@@ -109,6 +109,10 @@ struct cm_keeper {
 	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
 	struct cm_keeper_job *jobs;
 	unsigned int n_jobs;
+	/* since it began */
+	uint64_t n_journaled;
+	/* for results that could not be written; -1: there are none */
+	int result_timer;
 	/* borrows state_dir_fd */
 	struct cm_event_log events;
 	struct cm_msg msg;
