@@ -23,6 +23,8 @@
 #define PIPE_BYTES (1 << 20)
 /* one stream's turn: others wait meanwhile */
 #define TURN_BYTES (256UL * 1024)
+/* a result that could not be written is tried again: the disk may have room by then */
+#define RESULT_AGAIN_MS 1000
 /* when a command has ended, what is in a pipe then: it can hold no more */
 #define LAST_BYTES (4UL * PIPE_BYTES)
 
@@ -41,6 +43,9 @@ struct cm_keeper_job {
 	bool is_tty;
 	bool has_ended;
 	bool is_loss_told;
+	/* when it has ended, and as long as that is not on the disk */
+	struct cm_journal_result result;
+	bool is_result_due;
 };
 
 static void unlink_job(struct cm_keeper_job *job)
@@ -71,7 +76,8 @@ static void free_job(struct cm_keeper_job *job)
 
 static void free_if_done(struct cm_keeper_job *job)
 {
-	if (job->has_ended && job->fd[CM_JOURNAL_OUT] < 0 && job->fd[CM_JOURNAL_ERR] < 0)
+	if (job->has_ended && !job->is_result_due && job->fd[CM_JOURNAL_OUT] < 0 &&
+	    job->fd[CM_JOURNAL_ERR] < 0)
 		free_job(job);
 }
 
@@ -271,10 +277,45 @@ void cm_job_close_input(struct cm_keeper_job *job)
 	cm_fd_close(&job->in_fd);
 }
 
+static void write_result(struct cm_keeper_job *job)
+{
+	job->is_result_due = cm_journal_finish(&job->journal, &job->result) < 0;
+}
+
+static void on_result_again(struct cm_loop *loop, int timer, void *data);
+
+static void arm_result_again(struct cm_keeper *k)
+{
+	if (k->result_timer < 0)
+		k->result_timer = cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + RESULT_AGAIN_MS,
+						    on_result_again, k);
+}
+
+static void on_result_again(struct cm_loop *loop, int timer, void *data)
+{
+	struct cm_keeper *k = data;
+	struct cm_keeper_job *next;
+	bool is_any_due = false;
+
+	(void)loop;
+	(void)timer;
+	k->result_timer = -1;
+	for (struct cm_keeper_job *job = k->jobs; job; job = next) {
+		next = job->next;
+		if (job->is_result_due)
+			write_result(job);
+		is_any_due = is_any_due || job->is_result_due;
+		free_if_done(job);
+	}
+	if (is_any_due)
+		arm_result_again(k);
+}
+
 void cm_job_end(struct cm_keeper_job **ref, const struct cm_rec_end *end)
 {
 	struct cm_keeper_job *job = *ref;
-	const struct cm_journal_result result = {
+
+	job->result = (struct cm_journal_result){
 		.kind = end->kind,
 		.status = end->status,
 		.flags = end->flags,
@@ -291,7 +332,9 @@ void cm_job_end(struct cm_keeper_job **ref, const struct cm_rec_end *end)
 	for (int i = 0; i < CM_JOURNAL_STREAMS; i++)
 		take(job, i, LAST_BYTES);
 	/* where the disk has no room for it, who waits now is told all the same */
-	(void)cm_journal_finish(&job->journal, &result);
+	write_result(job);
+	if (job->is_result_due)
+		arm_result_again(job->k);
 	cm_job_close_input(job);
 	job->has_ended = true;
 	free_if_done(job);
@@ -324,7 +367,9 @@ void cm_job_end_all(struct cm_keeper *k)
 		for (int i = 0; i < CM_JOURNAL_STREAMS; i++)
 			take(job, i, LAST_BYTES);
 		if (!job->has_ended)
-			(void)cm_journal_finish(&job->journal, &killed);
+			job->result = killed;
+		if (!job->has_ended || job->is_result_due)
+			write_result(job);
 		free_job(job);
 	}
 }
