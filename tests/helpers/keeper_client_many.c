@@ -8,6 +8,7 @@
  * commands	256 commands at once, and one more
  * watches	512 that follow a command, and one more
  * descriptors	a keeper that may open no more
+ * journals	more journals than are kept, of every other command
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@
 #define N_SILENT 150
 #define N_WATCHES 512
 #define N_UNREAD 20000
+#define N_JOURNALED 400
 #define SECOND_NS 1000000000L
 /* of a keeper that has nothing to do, in a second */
 #define IDLE_NS (SECOND_NS / 100)
@@ -345,8 +347,24 @@ static int descriptors(char **argv)
 	return 0;
 }
 
+static int journals(char **argv)
+{
+	struct cm_jail *jail = &clients[0];
+
+	kc_hello(jail, argv);
+	for (int i = 0; i < N_JOURNALED; i++) {
+		(void)ask(jail, "0", CM_EXECF_DETACH);
+		if (!kc_take(jail, CM_REC_END, 1))
+			kc_fail("it does not end", NULL);
+		(void)ask(jail, "0", 0);
+		if (!kc_take(jail, CM_REC_END, 1))
+			kc_fail("it does not end", NULL);
+	}
+	return 0;
+}
+
 const struct kc_mode kc_many_modes[] = {
 	{ "crowd", crowd },	  { "silent", silent },	  { "unread", unread },
 	{ "commands", commands }, { "watches", watches }, { "descriptors", descriptors },
-	{ NULL, NULL },
+	{ "journals", journals }, { NULL, NULL },
 };

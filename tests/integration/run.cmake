@@ -37,6 +37,7 @@ cm_run_test(submodules 300 root plain)
 cm_run_test(hostile 600 root plain)
 cm_run_test(refuse 120 root plain)
 cm_run_test(faults 300 root plain)
+cm_run_test(walk 600 root plain)
 cm_run_test(skeleton 120 root plain)
 
 if(TARGET casemate)

@@ -58,6 +58,8 @@ lives() {
 }
 status_of() { cm ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
 fresh() {
+	state=$XDG_STATE_HOME/casemate/sessions/f
+	[ "$identity" != root ] || state=/var/lib/casemate/sessions/f
 	run start f "$@"
 	run exec f -- sh -c 'echo kept >~/mark'
 }
@@ -86,8 +88,6 @@ run rm --files f
 finish
 
 begin 'a session that is ending'
-state=$XDG_STATE_HOME/casemate/sessions/f
-[ "$identity" != root ] || state=/var/lib/casemate/sessions/f
 ending() { # the keeper is told to end, and has to wait for a command
 	run exec f -d -- sh -c 'trap "sleep 1.5; exit" TERM; echo up >~/up; while :; do sleep 0.05; done'
 	until_true 5 test -s "$state/home/up"
@@ -117,6 +117,18 @@ for what in crowd silent unread descriptors watches; do
 	lives
 	finish
 done
+
+begin 'more than fit: journals'
+fresh
+speak f journals
+expect_status 0 'all end'
+n=$(find "$state/exec" -mindepth 1 -maxdepth 1 | wc -l)
+[ "$n" -ge 256 ] && [ "$n" -le $((256 + 32)) ]
+ok "and the last of them are kept ($n)"
+[ -d "$state/exec/1.800" ]
+ok 'those'
+lives
+finish
 
 begin 'more than fit: commands'
 fresh
