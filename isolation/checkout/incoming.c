@@ -89,14 +89,14 @@ static void close_dir(DIR **d)
 static int move_files(const struct cm_existing *ex, int from_fd, int to_fd, const char *end,
 		      struct cm_error *err)
 {
-	int copy = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	__attribute__((cleanup(close_dir))) DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	int again = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	__attribute__((cleanup(close_dir))) DIR *d = again < 0 ? NULL : fdopendir(again);
 	const struct dirent *e;
 	int r = CM_OK;
 
 	if (!d) {
-		if (copy >= 0)
-			(void)close(copy);
+		if (again >= 0)
+			(void)close(again);
 		return cannot_write(ex, errno, err);
 	}
 	/* NOLINTNEXTLINE(concurrency-mt-unsafe): each directory is one thread's */

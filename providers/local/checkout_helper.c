@@ -175,16 +175,23 @@ static int run(struct cm_local *l, char **all, size_t n, struct cm_local_program
 	       struct cm_checkout_result *result, struct cm_error *err)
 {
 	struct watch watch = { l, result };
+	struct cm_local_program watched = *program;
+	int r;
+
 	all[n++] = (char *)(uintptr_t) "--progress-fd";
 	all[n++] = (char *)(uintptr_t) "1";
 	all[n] = NULL;
-	program->argv = all;
-	program->silence_ms = CM_CHECKOUT_SILENCE_MS;
-	program->is_last_line = true;
-	program->on_line = on_line;
-	program->data = &watch;
-	program->is_committed = result && result->is_kept_up ? &result->is_writing : NULL;
-	return cm_local_inside(l, program, err);
+	watched.argv = all;
+	watched.silence_ms = CM_CHECKOUT_SILENCE_MS;
+	watched.is_last_line = true;
+	watched.on_line = on_line;
+	watched.data = &watch;
+	watched.is_committed = result && result->is_kept_up ? &result->is_writing : NULL;
+	r = cm_local_inside(l, &watched, err);
+	program->out = watched.out;
+	program->err = watched.err;
+	program->end = watched.end;
+	return r;
 }
 
 int cm_checkout_helper_run(struct cm_local *l, char *const *options, const struct cm_buf *in,

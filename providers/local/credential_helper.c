@@ -109,11 +109,11 @@ static bool read_answer(const char *text, size_t len, char **ret_user, char **re
 {
 	char *user = NULL;
 	char *secret = NULL;
-	const char *end = text + len;
+	const char *after = text + len;
 
-	while (text < end) {
-		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		size_t n = (size_t)((newline ? newline : end) - text);
+	while (text < after) {
+		const char *newline = memchr(text, '\n', (size_t)(after - text));
+		size_t n = (size_t)((newline ? newline : after) - text);
 
 		if (!user)
 			user = take_value(text, n, "username=");

@@ -270,8 +270,8 @@ static size_t bytes_of(char *const *v)
 
 static int make_blob(const struct cm_jail_command *command, struct cm_buf *blob)
 {
-	cm_buf_reserve(blob, strlen(command->cwd) + 1 + bytes_of(command->argv) +
-				     bytes_of(command->env));
+	cm_buf_reserve(blob,
+		       strlen(command->cwd) + 1 + bytes_of(command->argv) + bytes_of(command->env));
 	cm_buf_append(blob, command->cwd, strlen(command->cwd) + 1);
 	for (size_t i = 0; command->argv[i]; i++)
 		cm_buf_append(blob, command->argv[i], strlen(command->argv[i]) + 1);

@@ -257,7 +257,8 @@ static int run_task(struct task *task, bool is_finish, struct cm_error *err)
 							: from_here(task, &result, err);
 }
 
-static int update(struct cm_local *l, bool is_finish, bool *ret_has_written, struct cm_error *err)
+static int carry_out(struct cm_local *l, bool is_finish, bool *ret_has_written,
+		     struct cm_error *err)
 {
 	struct task task;
 	int r = open_task(l, &task, err);
@@ -289,7 +290,7 @@ static int run_update(struct cm_local *l, struct cm_error *err)
 	int r = set_begun(l, true, err);
 
 	if (r == CM_OK)
-		r = update(l, false, &has_written, err);
+		r = carry_out(l, false, &has_written, err);
 	/* as after a death: whoever comes next looks */
 	if (r < 0 && !has_written)
 		(void)set_begun(l, was_begun, NULL);
@@ -322,7 +323,7 @@ int cm_local_update_finish(struct cm_local *l, struct cm_error *err)
 {
 	struct cm_error why = CM_ERROR_INIT;
 	bool has_written;
-	int r = update(l, true, &has_written, &why);
+	int r = carry_out(l, true, &has_written, &why);
 
 	if (r == CM_E_CANCELLED || r == CM_E_LEVEL || r == CM_E_ISOLATION) {
 		if (err)

@@ -203,10 +203,9 @@ const struct cm_command cm_commands[] = {
 		.run = cm_cmd_inspect,
 		.usage = "[--json | --plan] ID",
 		.summary = "show a session: settings, state, what enforces each limit",
-		.details =
-			"      --root DIR             session root\n"
-			"      --json                 a JSON object\n"
-			"      --plan                 the plan of the last start, as text\n",
+		.details = "      --root DIR             session root\n"
+			   "      --json                 a JSON object\n"
+			   "      --plan                 the plan of the last start, as text\n",
 	},
 	{
 		.name = "checkout",

@@ -327,11 +327,13 @@ static int prepare(struct run *run, struct cm_error *err)
 
 static int print_exec_id(const struct run *run)
 {
-	char id[CM_EXEC_ID_SIZE + 1];
+	char id[CM_EXEC_ID_SIZE];
+	char line[CM_EXEC_ID_SIZE + 1];
+	int len;
 
 	cm_exec_id_format(run->result.exec_id, id);
-	(void)strcat(id, "\n");
-	return cm_cli_print(run->cli, id, strlen(id));
+	len = snprintf(line, sizeof(line), "%s\n", id);
+	return cm_cli_print(run->cli, line, (size_t)len);
 }
 
 /* The result where it was asked for; the exit status. */

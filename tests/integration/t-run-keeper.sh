@@ -82,7 +82,8 @@ begin 'a refused command and the idle time'
 fresh --idle-timeout 2s
 speak f refused
 expect_status 0 'a command is refused'
-until_true 3 sh -c '! "$1" ls | grep -q running' - "$casemate"
+none_runs() { ! cm ls | grep -q running; }
+until_true 3 none_runs
 is "$(status_of f)" stopped 'the session ends when it was idle for as long as it may'
 run rm --files f
 finish

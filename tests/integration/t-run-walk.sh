@@ -234,7 +234,7 @@ check_removal() {
 		left=gone
 	fi
 	run rm --files w
-	[ "$rc" = 0 ] || { [ $left = gone ] && grep -q 'not found' "$work/err"; } || fault "rm of one that is $left"
+	[ "$rc" = 0 ] || { [ "$left" = gone ] && grep -q 'not found' "$work/err"; } || fault "rm of one that is $left"
 	[ -z "$(status_of w)" ] || fault 'it is there after its removal'
 	none_runs || until_true 3 none_runs || fault 'it runs after its removal'
 }
