@@ -12,6 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session_info.h"
+#include "runtime/cli/session_use.h"
 #include "runtime/cli/sessions.h"
 #include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
@@ -24,6 +25,8 @@ struct view {
 	enum cm_session_status status;
 	/* magic 0: none */
 	struct cm_end_record end;
+	/* what its files take, too */
+	bool with_size;
 };
 
 static const char *network_name(enum cm_network network)
@@ -121,6 +124,7 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	write_embedded(&w, "settings", r->settings_json);
 	write_embedded(&w, "started", r->started_json);
 	write_embedded(&w, "enforced", r->enforced_json);
+	cm_session_use_resources(&w, v->s, v->with_size);
 	write_setup(&w, r);
 	write_end(&w, &v->end);
 	if (r->slot != CM_SLOT_NONE) {
@@ -280,11 +284,12 @@ static int print_plan(struct cm_cli *cli, const struct cm_store_session *s)
 	return cm_cli_fail(cli, &err);
 }
 
-static int print_session(struct cm_cli *cli, const struct cm_store_session *s, bool is_json)
+static int print_session(struct cm_cli *cli, const struct cm_store_session *s, bool is_json,
+			 bool with_size)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
 	struct cm_error err = CM_ERROR_INIT;
-	struct view v = { .s = s };
+	struct view v = { .s = s, .with_size = with_size };
 
 	v.status = cm_cli_session_status(s, &v.end);
 	cm_buf_init(&out, MAX_TEXT);
@@ -304,10 +309,12 @@ int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv)
 	const char *root = NULL;
 	bool is_json = false;
 	bool is_plan = false;
+	bool with_size = false;
 	const struct cm_cli_option options[] = {
 		{ "root", '\0', CM_OPTION_TEXT, &root },
 		{ "json", '\0', CM_OPTION_SWITCH, &is_json },
 		{ "plan", '\0', CM_OPTION_SWITCH, &is_plan },
+		{ "size", '\0', CM_OPTION_SWITCH, &with_size },
 		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
 	};
 	struct cm_error err = CM_ERROR_INIT;
@@ -328,7 +335,7 @@ int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv)
 	if (cm_store_session_open_as(&store, argv[1], CM_STORE_ANY_ROOT, 0, &s, &err) != CM_OK) {
 		status = cm_cli_fail(cli, &err);
 	} else {
-		status = is_plan ? print_plan(cli, &s) : print_session(cli, &s, is_json);
+		status = is_plan ? print_plan(cli, &s) : print_session(cli, &s, is_json, with_size);
 		cm_store_session_close(&s);
 	}
 	cm_store_close(&store);

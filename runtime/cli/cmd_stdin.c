@@ -86,6 +86,20 @@ static int write_chunk(struct feed *feed, struct cm_error *err)
 	return CM_OK;
 }
 
+/* All that was read has been taken: then it is no failure if that was all there is. */
+static int reader_left(struct feed *feed, struct cm_error *err)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	int r = CM_OK;
+
+	/* who wrote what ended the command has yet to end */
+	if (feed->at == feed->len && poll(&p, 1, END_MS) > 0)
+		r = read_chunk(feed, err);
+	if (r < 0 || feed->has_ended)
+		return r;
+	return no_reader(feed, err);
+}
+
 static int step(struct feed *feed, struct cm_error *err)
 {
 	bool has_data = feed->at < feed->len;
@@ -102,7 +116,7 @@ static int step(struct feed *feed, struct cm_error *err)
 	if (p[0].revents != 0)
 		return read_chunk(feed, err);
 	if ((p[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 || p[2].revents != 0)
-		return no_reader(feed, err);
+		return reader_left(feed, err);
 	return (p[1].revents & POLLOUT) != 0 ? write_chunk(feed, err) : CM_OK;
 }
 

@@ -198,14 +198,33 @@ const struct cm_command cm_commands[] = {
 			"What goes to a terminal that is not the command's is escaped.\n",
 	},
 	{
+		.name = "stats",
+		.aliases = "",
+		.run = cm_cmd_stats,
+		.usage = "[--json] [--once] [--size] [ID...]",
+		.summary = "show what sessions that run use",
+		.details =
+			"      --root DIR             session root\n"
+			"      --json                 a JSON list\n"
+			"      --once, --no-stream    one table, also on a terminal\n"
+			"      --size                 what home, /tmp and session directory take, too\n"
+			"\n"
+			"On a terminal it is shown anew each second, until INT. CPU is of one processor.\n"
+			"MEMORY is without what the kernel only caches of files. '~': summed over the\n"
+			"session's processes, where no control group counts; or, of DISK, what could be\n"
+			"looked at.\n",
+	},
+	{
 		.name = "inspect",
 		.aliases = "",
 		.run = cm_cmd_inspect,
 		.usage = "[--json | --plan] ID",
 		.summary = "show a session: settings, state, what enforces each limit",
-		.details = "      --root DIR             session root\n"
-			   "      --json                 a JSON object\n"
-			   "      --plan                 the plan of the last start, as text\n",
+		.details =
+			"      --root DIR             session root\n"
+			"      --json                 a JSON object, with the resources that it uses\n"
+			"      --size                 with --json: what its files take, too\n"
+			"      --plan                 the plan of the last start, as text\n",
 	},
 	{
 		.name = "checkout",

@@ -54,6 +54,7 @@ int cm_cmd_wait(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_kill(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_stdin(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_attach(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_stats(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_setup(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_logs(struct cm_cli *cli, int argc, char **argv);

@@ -1,4 +1,4 @@
-# The commands that follow commands: ps, wait, kill, stdin, attach.
+# The commands that follow commands: ps, wait, kill, stdin, attach, stats.
 if(TARGET casemate)
 	foreach(who root plain)
 		add_test(NAME integration.follow.${who} COMMAND bash

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# casemate attach to a command with a terminal: what is typed and painted, who
+# casemate attach to a command with a terminal, and stats on one: what is typed and painted, who
 # leaves, and the caller's terminal as it was.
 # shellcheck disable=SC2016
 # SC2016: what single quotes keep from this shell is for the shell inside
@@ -161,6 +161,24 @@ if need TOOLS top top; then
 	terminal 'expect:PID' 'resize:30x90' 'expect:PID' 'send:q' end -- attach s "$id"
 	ended 0 'top'
 fi
+run rm --files s
+finish
+
+begin 'stats on a terminal'
+run start s
+detach -- sleep 300
+terminal 'expect:\x1b[?1049h' 'expect:CMDS' 'expect:s   ' 'expect:s   ' 'send:\x03' 'expect:\x1b[?1049l' end -- stats
+ended 0 'is drawn again and again, until Ctrl-C'
+terminal 'expect:CMDS' 'signal:TERM' 'expect:\x1b[?1049l' end -- stats s
+ended 143 'or TERM'
+terminal 'expect:s   ' "run:$(printf '%q ' env "${as[@]}" "$casemate" stop s)" 'expect:\x1b[?1049l' end -- stats s
+ended 0 'or until the last one that was named has ended'
+terminal end -- stats s
+ended 125 'of one that does not run there is nothing to draw'
+run start s
+terminal 'expect:CMDS' 'expect:s   ' end -- stats --once s
+ended 0 '--once'
+is "$(grep -c '1049' "$work/out")" 0 'stays on the screen'
 run rm --files s
 finish
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Commands that somebody else started: listed, waited for, ended, written to, looked on.
+# Commands that somebody else started: listed, waited for, ended, written to, looked on; and what
+# sessions use.
 # shellcheck disable=SC2016
 # SC2016: what single quotes keep from this shell is for the shell inside
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -26,6 +27,9 @@ state() { # ID: of a command, as --json has it
 
 lists() { cm ps "$session" | grep -qF "$1"; }
 printed() { cm logs "$session" "$id" | grep -q "$1"; }
+
+# count_running REGEX: how often it is in somebody's command line; it must not match itself
+count_running() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "$1" | wc -l; }
 
 # a shell without jobs has what it starts in the background ignore INT
 default_int=(env --default-signal=INT)
@@ -203,7 +207,7 @@ took=$(($(now_ms) - before))
 is "$rc $(out)$(err)" '0 ' 'ends a command'
 [ $took -ge 1500 ] && [ $took -lt 10000 ]
 ok 'with two seconds for those that do not want to'
-is "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -c 'sleep 301')" 0 'and all that it started'
+is "$(count_running 'slee[p] 301')" 0 'and all that it started'
 run kill s "$id"
 is "$rc $(err)" "1 casemate: command $id has ended already (killed)" 'twice'
 detach -- sh -c 'exit 4'
@@ -227,7 +231,7 @@ done
 run kill -s NO s "$id"
 refused "'NO' is no signal" '*kill -l*' '-s: no signal'
 detach -- sh -c 'setsid sleep 302 & sleep 302'
-until_true 10 sh -c '[ "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -o "sleep 302" | wc -l)" -ge 3 ]'
+until_true 10 eval '[ "$(count_running "slee[p] 302")" -ge 3 ]'
 run kill -s KILL s "$id"
 until_true 10 is_state "$id" children-left
 ok '-s KILL: to the main process'"'"'s group alone'
@@ -420,6 +424,8 @@ done
 wait
 mapfile -t ids < <(cat "$work"/id.*)
 is "${#ids[@]} $(cm ps --json s | grep -c '"state": "running"')" '100 100' 'are listed'
+run stats --json s
+is "$(json commands | tr -d ' ')" 100 'and counted'
 for i in "${ids[@]}"; do
 	cm wait -q s "$i"
 	echo "$i $?" >"$work/rc.$i"
@@ -429,10 +435,11 @@ for i in "${ids[@]}"; do
 	(cm wait -q s "$i" || echo "$i $?" >"$work/also.$i") &
 done
 for i in "${ids[@]}"; do
-	echo "${i#*.}" | cm stdin s "$i" &
+	(echo "${i#*.}" | cm stdin s "$i" 2>>"$work/not-taken") &
 done
 wait $waiter
 wait
+is "$(cat "$work/not-taken")" '' 'who wrote what ended a command has not failed'
 wrong=0
 for i in "${ids[@]}"; do
 	want="$i $((${i#*.} % 7))"
@@ -446,6 +453,54 @@ until_true 10 eval '! lists "children left"'
 run ps s
 is "$(out | grep -c 'exit ')" 10 'ten of them are shown'
 end_session
+finish
+
+begin 'stats'
+session s
+detach -- sh -c 'while :; do :; done'
+detach -- sleep 300
+sleep 0.5
+run stats
+expect_status 0 'of all that run'
+like "$(out)" 'ID  *CPU  *MEMORY*
+s  *%  *iB  *  2*' 'in a table'
+run stats --json s
+percent=$(json cpuPercent)
+[ "$(json commands | tr -d ' ')" = 2 ] && [ "$(json processes | tr -d ' ')" -ge 3 ] &&
+	[ "$(json memoryBytes | tr -d ' ')" -gt 10000 ] && [ "${percent%.*}" -gt 5 ]
+ok 'for programs: commands, processes, memory, and a processor that is busy'
+is "$(json diskBytes)" '' 'without --size no disk'
+cm exec s -- sh -c 'head -c 3000000 /dev/urandom >~/a; head -c 3000000 /dev/urandom >/tmp/a; head -c 3000000 /dev/urandom >a'
+run stats --json --size s
+disk=$(json diskBytes | tr -d ' ')
+[ "$disk" -ge 9000000 ] && [ "$disk" -lt 10000000 ]
+ok 'with it: home, /tmp and session directory'
+run inspect --json --size s
+is "$(json diskUsedMB | tr -d ' ')" 9 'inspect has it, too'
+[ "$(json memoryUsedMB | tr -d ' ')" -ge 0 ] && percent=$(json cpuPercent | tr -d ' ') && [ "${percent%.*}" -gt 5 ]
+ok 'and what it uses'
+run stats nobody
+like "$rc $(err)" "125 casemate: session 'nobody' not found*" 'of no session'
+run stop s
+run stats s
+like "$rc $(err)" "125 casemate: session 's' does not run*" 'of one that has stopped'
+run stats
+is "$rc $(out | wc -l)" '0 1' 'none runs'
+run inspect --json s
+like "$(out | tr -d ' \n')" '*"resources":{"memoryMB":null,"memoryUsedMB":null,"cpuCores":null,"cpuPercent":null,"diskMB":null,"diskUsedMB":null}*' 'inspect knows nothing then'
+end_session
+if has_groups; then
+	run start s --memory 256M --cpus 1.5
+	run stats --json s
+	is "$(json memoryLimitBytes | tr -d ' ') $(json cpuLimit | tr -d ' ')" '268435456 1.5' 'limits'
+	is "$(json approximate | tr -d ' ' | grep -c memory)" 0 'memory is counted by the group'
+	[ "$(json memoryPeakBytes | tr -d ' ')" -gt 10000 ]
+	ok 'and what it was at the most'
+	session=s
+	end_session
+else
+	skip CGROUP "$user has none" 'limits'
+fi
 finish
 
 done_testing

@@ -19,6 +19,7 @@ target_sources(test_store_commands PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_format.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_view.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_info.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/session_use.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)
 
 cm_unit_test(redact DEPS base)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ls, inspect, stop and rm: what they print and do, with stand-ins behind stop and rm. */
 #include "providers/local/local.h"
+#include "providers/local/measure.h"
 #include "providers/local/unsaved.h"
 #include "runtime/base/json.h"
 #include "runtime/cli/commands.h"
@@ -64,6 +65,41 @@ int cm_local_check_unsaved(struct cm_store_session *s, const struct cm_config *c
 	if (strncmp(s->record.id, "dirty", 5) != 0)
 		return CM_OK;
 	return cm_error_set(err, CM_E_EXISTS, 0, "'%s' has 1 stash", s->session_dir);
+}
+
+/* Of one that runs: half a gigabyte, and half a processor. */
+int cm_local_measure(const struct cm_store_session *s, int64_t deadline_ms,
+		     struct cm_local_measure *ret, struct cm_error *err)
+{
+	static uint64_t n_looks;
+
+	(void)err;
+	assert_true(deadline_ms > cm_clock_mono_ms());
+	if (!cm_store_keeper_alive(s))
+		return CM_E_NOT_FOUND;
+	n_looks++;
+	*ret = (struct cm_local_measure){ .generation = 1,
+					  .memory_bytes = 512UL << 20,
+					  .memory_max_bytes = CM_USAGE_UNKNOWN,
+					  .cpu_max_milli = 1500,
+					  .cpu_us = n_looks * 500,
+					  .at_us = (int64_t)(n_looks * 1000) };
+	return CM_OK;
+}
+
+double cm_local_measure_percent(const struct cm_local_measure *before,
+				const struct cm_local_measure *after)
+{
+	if (before->generation == 0)
+		return -1;
+	return (double)(after->cpu_us - before->cpu_us) * 100 /
+	       (double)(after->at_us - before->at_us);
+}
+
+void cm_local_measure_disk(const struct cm_store_session *s, struct cm_local_disk *ret)
+{
+	(void)s;
+	ret->bytes = 7UL << 20;
 }
 
 /* The table of commands names those that need a jail, which this program does without. */
@@ -666,6 +702,34 @@ static void test_unknown_ids(void **state)
 	}
 }
 
+/* Member `key` of an object's member "resources" in the last output, as text. */
+static void resource_is(const struct bench *b, const char *key, const char *want)
+{
+	char text[80];
+
+	(void)snprintf(text, sizeof(text), "\"%s\": %s", key, want);
+	has(strstr(b->out, "\"resources\""), text);
+}
+
+static void test_resources(void **state)
+{
+	struct bench *b = *state;
+
+	env_make(b->env, "b");
+	run(b, cm_cmd_inspect, "inspect --json b");
+	resource_is(b, "memoryUsedMB", "null");
+	resource_is(b, "cpuPercent", "null");
+	resource_is(b, "diskUsedMB", "null");
+	make_running(b, "a");
+	run(b, cm_cmd_inspect, "inspect --json --size a");
+	resource_is(b, "memoryMB", "null");
+	resource_is(b, "memoryUsedMB", "512");
+	resource_is(b, "cpuCores", "1.5");
+	resource_is(b, "cpuPercent", "50");
+	resource_is(b, "diskMB", "null");
+	resource_is(b, "diskUsedMB", "7");
+}
+
 static void test_stop(void **state)
 {
 	struct bench *b = *state;
@@ -890,6 +954,7 @@ int main(void)
 		T(test_df),
 		T(test_damaged),
 		T(test_inspect),
+		T(test_resources),
 		T(test_unknown_ids),
 		T(test_stop),
 		T(test_rm),
