@@ -31,6 +31,13 @@ printed() { cm logs "$session" "$id" | grep -q "$1"; }
 # count_running REGEX: how often it is in somebody's command line; it must not match itself
 count_running() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "$1" | wc -l; }
 
+# wait for these alone: this shell may wait for ever for a process substitution that has ended
+pids=()
+background_end() {
+	wait "${pids[@]}"
+	pids=()
+}
+
 # a shell without jobs has what it starts in the background ignore INT
 default_int=(env --default-signal=INT)
 
@@ -306,8 +313,9 @@ for i in 1 2 3 4 5 6 7 8; do
 	for _ in 1 2 3 4 5; do
 		cm stdin s "$id" <"$work/part.$i"
 	done &
+	pids+=($!)
 done
-wait
+background_end
 run stdin --close s "$id" </dev/null
 run wait s "$id"
 run logs s "$id"
@@ -388,9 +396,11 @@ wait_bg
 detach -- sh -c 'i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; sleep 1; echo last'
 for i in 1 2 3 4 5 6; do
 	"${as[@]}" "$casemate" attach -n 100000 s "$id" </dev/null >"$work/many.$i" &
+	pids+=($!)
 	"${as[@]}" "$casemate" logs -f s "$id" >"$work/logs.$i" &
+	pids+=($!)
 done
-wait
+background_end
 is "$(cat "$work"/many.? "$work"/logs.? | sort | uniq -c | awk '{ print $1 }' | sort | uniq -c | awk '{ print $1, $2 }')" '3001 12' 'six look on and six read'
 detach -- sh -c 'head -c 20000000 /dev/zero; exit 8'
 "${as[@]}" "$casemate" attach -n 1 s "$id" </dev/null | (
@@ -420,8 +430,9 @@ begin 'a hundred at once'
 session s
 for i in $(seq 100); do
 	cm exec -d -i s -- sh -c 'read -r a; exit $((a % 7))' >"$work/id.$i" &
+	pids+=($!)
 done
-wait
+background_end
 mapfile -t ids < <(cat "$work"/id.*)
 is "${#ids[@]} $(cm ps --json s | grep -c '"state": "running"')" '100 100' 'are listed'
 run stats --json s
@@ -430,15 +441,16 @@ for i in "${ids[@]}"; do
 	cm wait -q s "$i"
 	echo "$i $?" >"$work/rc.$i"
 done &
-waiter=$!
+pids+=($!)
 for i in "${ids[@]}"; do
 	(cm wait -q s "$i" || echo "$i $?" >"$work/also.$i") &
+	pids+=($!)
 done
 for i in "${ids[@]}"; do
 	(echo "${i#*.}" | cm stdin s "$i" 2>>"$work/not-taken") &
+	pids+=($!)
 done
-wait $waiter
-wait
+background_end
 is "$(cat "$work/not-taken")" '' 'who wrote what ended a command has not failed'
 wrong=0
 for i in "${ids[@]}"; do
