@@ -25,6 +25,7 @@ state() { # ID: of a command, as --json has it
 		sed -n "s/.*\"exec\":\"$1\",\"state\":\"\([a-z-]*\)\".*/\1/p"
 }
 
+runs() { cm ps "$session" | grep '  running' | grep -qF "$1"; }
 lists() { cm ps "$session" | grep -qF "$1"; }
 printed() { cm logs "$session" "$id" | grep -q "$1"; }
 
@@ -112,7 +113,7 @@ ok 'one of which children live on'
 run ps --json s
 like "$(out | tr -d ' \n')" "*\"exec\":\"$id\",\"state\":\"children-left\"*\"exitCode\":5*\"childrenLeft\":true*" 'and how it ended'
 start exec s -- sh -c 'exec sleep 300' "$(head -c 3000 /dev/zero | tr '\0' x)"
-until_true 10 lists 'xxx...'
+until_true 10 runs 'xxx...'
 ok 'a long one in the foreground is cut'
 run stop s
 wait_bg
@@ -164,7 +165,7 @@ wait_bg
 is "$rc" 137 'one that is killed'
 like "$(cat "$work/out")" '{"exec":*"state":"ended",*"end":"killed","exitCode":137,*"killed":true,*' 'and for programs'
 start exec s -- sh -c 'sleep 1; exit 6'
-until_true 10 lists 'sleep 1;'
+until_true 10 runs 'sleep 1;'
 run wait s "$(cm ps -q s | tail -n 1)"
 is "$rc" 6 'one that another waits for'
 wait_bg
@@ -246,7 +247,7 @@ run kill s "$id"
 like "$rc $(err)" "1 casemate: command $id has ended already (SIGKILL)
 hint: processes that it started live on*casemate stop s*" 'what it left is said'
 start exec s -- sh -c 'sleep 300'
-until_true 10 lists 'sleep 300'
+until_true 10 runs 'sleep 300'
 run kill --json s "$(cm ps -q s | tail -n 1)"
 like "$rc" 0 'one that another waits for'
 wait_bg
@@ -387,7 +388,7 @@ is_state "$id" running
 ok 'nor does a reader that goes away'
 run kill s "$id"
 start exec s -- sleep 300
-until_true 10 lists 'sleep 300'
+until_true 10 runs 'sleep 300'
 fore=$(cm ps -q s | tail -n 1)
 run attach s "$fore"
 refused "command $fore has its output at who started it*" '*casemate wait s*' 'one that somebody waits for'
