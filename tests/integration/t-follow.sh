@@ -69,7 +69,7 @@ run ps a b
 refused "'ps' takes one session, not 2" '*casemate ls*' 'of two'
 run ps
 expect_status 0 'of none is a list of sessions'
-like "$(out)" 'ID *STATUS*s *running*' 'as ls has it'
+like "$(out)" 'ID *STAT*s *running*' 'as ls has it'
 run ps --json
 like "$(out)" '*"id": "s"*' 'and for programs'
 run ps s
