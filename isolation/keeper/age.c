@@ -12,10 +12,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/store/keeper_lock.h"
 
+/* What a command has left running counts, too. */
 static bool is_busy(const struct cm_keeper *k)
 {
 	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
-		if (k->execs[i].is_running)
+		if (k->execs[i].is_used)
 			return true;
 	}
 	return false;

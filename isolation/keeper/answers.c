@@ -82,8 +82,8 @@ static void on_started(struct cm_keeper *k)
 		return;
 	e = &k->execs[slot];
 	want = (e->flags & CM_EXECF_TTY) != 0 ? 1 : 0;
-	/* exactly what was asked for: nothing else of the jail's gets to a client */
-	if (k->msg.n_fds != want)
+	/* once, and exactly what was asked for: nothing else of the jail's gets to a client */
+	if (e->pid != 0 || rec.body.started.pid <= 0 || k->msg.n_fds != want)
 		return;
 	e->pid = rec.body.started.pid;
 	if (e->job) {
@@ -166,6 +166,7 @@ static void on_slot_free(struct cm_keeper *k)
 	if (slot >= CM_MAX_EXECS || !k->execs[slot].is_used || k->execs[slot].is_running)
 		return;
 	cm_keeper_exec_free(k, slot);
+	cm_keeper_was_active(k);
 }
 
 static const struct {

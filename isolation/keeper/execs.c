@@ -70,6 +70,7 @@ static int take_slot(struct cm_keeper *k, struct cm_cgroup_leaf *ret_leaf)
 		if (r != CM_E_BUSY)
 			break;
 	}
+	*ret_leaf = (struct cm_cgroup_leaf){ -1, -1 };
 	return first;
 }
 

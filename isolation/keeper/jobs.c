@@ -18,15 +18,15 @@
 /* those count whose command has ended, but whose children hold a stream */
 #define MAX_JOBS (CM_MAX_EXECS + CM_MAX_EXECS / 2)
 /* with the first, and then every so many, the oldest journals go */
-#define PRUNE_EVERY 32
-/* A pipe that holds more is emptied less often. The kernel may refuse it. */
-#define PIPE_BYTES (1 << 20)
+#define PRUNE_EVERY 8
+/* A pipe that holds more is emptied less often; an ordinary user may have 64 MiB of pipes in all. */
+#define PIPE_BYTES (1 << 18)
 /* one stream's turn: others wait meanwhile */
 #define TURN_BYTES (256UL * 1024)
 /* a result that could not be written is tried again: the disk may have room by then */
 #define RESULT_AGAIN_MS 1000
 /* when a command has ended, what is in a pipe then: it can hold no more */
-#define LAST_BYTES (4UL * PIPE_BYTES)
+#define LAST_BYTES (16UL * PIPE_BYTES)
 
 /* what is watched else: init, signals, new clients, the session's age */
 _Static_assert(CM_JOURNAL_STREAMS *MAX_JOBS + CM_KEEPER_MAX_CLIENTS + 4 <= CM_LOOP_MAX_SOURCES,
@@ -260,7 +260,7 @@ int cm_job_open(struct cm_keeper *k, struct cm_rec *rec, const char *text, uint3
 void cm_job_started(struct cm_keeper_job *job, int *master)
 {
 	/* what cannot be watched is lost, and then the command shall feel it */
-	if (*master >= 0 && watch(job, CM_JOURNAL_OUT, *master, NULL) == CM_OK)
+	if (*master >= 0 && job->fd[CM_JOURNAL_OUT] < 0 && watch(job, CM_JOURNAL_OUT, *master, NULL) == CM_OK)
 		*master = -1;
 	cm_fd_close(master);
 }

@@ -121,10 +121,14 @@ static int kill_and_wait(const struct cm_store_session *s, const struct cm_peer 
 	int children[MAX_CHILDREN];
 	size_t n = hold_children(keeper, children);
 	/* its children, and not those of who has its number now */
-	bool is_gone = cm_peer_lives(keeper) &&
-		       cm_sys_pidfd_send_signal(keeper->pidfd, SIGKILL) == 0 &&
-		       wait_gone(keeper->pidfd, deadline);
+	bool is_told = cm_peer_lives(keeper) &&
+		       cm_sys_pidfd_send_signal(keeper->pidfd, SIGKILL) == 0;
+	bool is_gone;
 
+	/* also where the keeper sleeps in the kernel for something that only they can let go of */
+	for (size_t i = 0; i < n && is_told; i++)
+		(void)cm_sys_pidfd_send_signal(children[i], SIGKILL);
+	is_gone = is_told && wait_gone(keeper->pidfd, deadline);
 	for (size_t i = 0; i < n; i++) {
 		is_gone = is_gone && wait_gone(children[i], deadline);
 		cm_fd_close(&children[i]);

@@ -234,6 +234,24 @@ like "$(err)" 'note: the command was ended by another*' 'and it is said that it 
 run rm --files e
 finish
 
+begin 'pipes that are held'
+# the kernel keeps a pipe's mutex while splice waits for a socket: whoever reads that pipe outside
+# would wait with it, and nothing ends that
+hold='import os, socket
+a, b = socket.socketpair()
+for call in (lambda: os.splice(a.fileno(), 1, 10), lambda: os.sendfile(1, a.fileno(), None, 10)):
+	try: call(); print("reached", flush=True)
+	except OSError as e: print(e.errno, flush=True)
+open("f", "w").write("sent\n")
+os.sendfile(1, os.open("f", os.O_RDONLY), 0, 5)'
+run start h
+run exec h -- /usr/bin/python3 -c "$hold"
+expect_out '22
+22
+sent' 'splice is refused, and sendfile of what can be waited for'
+run rm --files h
+finish
+
 begin 'user'
 if [ "$identity" != plain ]; then
 	run start u --user root
