@@ -119,7 +119,10 @@ static int take_fds(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error
 
 static int make_mark(struct cm_serve_exec *e, struct cm_error *err)
 {
-	if (e->serve->plan->header->idmap != CM_IDMAP_SINGLE) {
+	const struct cm_plan_header *h = e->serve->plan->header;
+
+	/* root of the jail changes its groups as it likes */
+	if (h->idmap != CM_IDMAP_SINGLE && (h->flags & CM_PLANF_ROOT_USER) == 0) {
 		e->mark.gid = CM_ID_MARK_FIRST + (gid_t)(e - e->serve->execs);
 		e->mark.uts_ino = 0;
 		return CM_OK;

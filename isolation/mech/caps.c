@@ -17,8 +17,8 @@
 enum who {
 	/* init, wherever there is more than one id */
 	WHO_INIT_RANGED = 1,
-	/* init with the caller's id alone */
-	WHO_INIT_SINGLE,
+	/* init that marks execs by UTS namespaces: with the caller's id alone, or where they are root */
+	WHO_INIT_UTS,
 	/* init, when execs get leaf groups on v2 */
 	WHO_INIT_LEAVES,
 	/* a command run with --user root */
@@ -35,11 +35,12 @@ static const struct {
 	{ WHO_INIT_RANGED, CAP_SETGID },
 	/* signals to processes of another id */
 	{ WHO_INIT_RANGED, CAP_KILL },
-	/* each exec gets a UTS namespace of its own as its mark: there is no second id for one */
-	{ WHO_INIT_SINGLE, CAP_SYS_ADMIN },
+	/* each exec gets a UTS namespace of its own as its mark: there is no second id for one, or root
+	 * inside, who may set groups, would drop it */
+	{ WHO_INIT_UTS, CAP_SYS_ADMIN },
 	/* reads that mark of processes that made themselves non-dumpable; as the agent lacks it, the
 	 * kernel refuses the agent every change of init's scheduling */
-	{ WHO_INIT_SINGLE, CAP_SYS_PTRACE },
+	{ WHO_INIT_UTS, CAP_SYS_PTRACE },
 	/* an exec leaves its group's name behind in a cgroup namespace of its own, so that programs
 	 * find the session's limits at the root of /sys/fs/cgroup */
 	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN },
@@ -72,8 +73,11 @@ static uint64_t set_of(enum who who)
 uint64_t cm_caps_of_init(const struct cm_plan *plan)
 {
 	const struct cm_plan_header *h = plan->header;
-	uint64_t set = set_of(h->idmap == CM_IDMAP_SINGLE ? WHO_INIT_SINGLE : WHO_INIT_RANGED);
+	bool is_single = h->idmap == CM_IDMAP_SINGLE;
+	uint64_t set = is_single ? 0 : set_of(WHO_INIT_RANGED);
 
+	if (is_single || (h->flags & CM_PLANF_ROOT_USER) != 0)
+		set |= set_of(WHO_INIT_UTS);
 	if (h->cgroup == CM_CGROUP_V2 && (h->flags & CM_PLANF_TEMPORARY) == 0)
 		set |= set_of(WHO_INIT_LEAVES);
 	/* handed on to its execs, so init must hold it */

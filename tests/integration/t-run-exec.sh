@@ -260,6 +260,10 @@ if [ "$identity" != plain ]; then
 	run exec u -u user -- sh -c 'id -u; grep -E "^Cap(Prm|Eff|Inh|Amb)" /proc/self/status | grep -vc 0000000000000000'
 	expect_out '1000
 0' 'a command of its user'"'"'s'
+	run exec u --timeout 1s -- sh -c 'setsid setpriv --clear-groups sh -c "sleep 3178; :" & sleep 50'
+	expect_status 124 'a time limit'
+	run exec u -- sh -c 'grep -lz "[3]178" /proc/[0-9]*/cmdline 2>/dev/null | wc -l'
+	is "$(out)" 0 'takes what has dropped its groups, too'
 	run rm --files u
 fi
 run start p
