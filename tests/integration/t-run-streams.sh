@@ -176,6 +176,21 @@ is "$got" $((20 * 1048576 + 3000000)) 'both ways full at once'
 run rm --files s
 finish
 
+begin 'the input of a detached command'
+run start s
+detached -i -- sh -c 'sha256sum | cut -c 1-64'
+random 100M | cm stdin s "$id" --close >"$work/out" 2>"$work/err"
+is "${PIPESTATUS[1]}" 0 '100 MiB are written'
+run wait s "$id"
+is "$(cm logs s "$id")" "$(random 100M | sum)" 'and read'
+detached -i -- sleep 60
+yes 2>/dev/null | timeout 2 "${as[@]}" "$casemate" stdin s "$id" >"$work/out" 2>"$work/err"
+is "${PIPESTATUS[1]}" 124 'who writes to one that does not read waits'
+run kill s "$id"
+is "$rc $(cm ps s --json | grep -c '"state": "running"')" '0 0' 'and does not keep it from being ended'
+run rm --files s
+finish
+
 begin 'scripts and arguments'
 run start s
 {
