@@ -7,6 +7,7 @@
  * nothing but that. What a single command names comes over it, and is kept nowhere.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,11 +16,14 @@
 #include "providers/local/local_internal.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
 #include "runtime/base/num.h"
 
 #define ENV_MAX (4UL * 1024 * 1024)
+/* sixteen hex digits and a NUL */
+#define SUM_SIZE 17U
 
 static int no_memory(struct cm_error *err)
 {
@@ -143,8 +147,30 @@ int cm_local_env_make(struct cm_local *l, const struct cm_plan_request *req, str
 
 /*
  * CM_STORE_ENV: the start's generation, the workspace's path inside (empty: there is none), then the
- * session's environment, each ended by a NUL.
+ * session's environment and a checksum of all that, each ended by a NUL.
  */
+static void put_sum(struct cm_buf *out)
+{
+	uint64_t sum = cm_hash(CM_HASH_START, out->data, out->len);
+
+	cm_buf_printf(out, "%016llx", (unsigned long long)sum);
+	cm_buf_putc(out, '\0');
+}
+
+/* Where the checksum begins; NULL: something is missing, or was changed. */
+static const char *check_sum(const char *text, size_t len)
+{
+	char want[SUM_SIZE];
+	const char *sum;
+
+	if (len < SUM_SIZE)
+		return NULL;
+	sum = text + len - SUM_SIZE;
+	(void)snprintf(want, sizeof(want), "%016llx",
+		       (unsigned long long)cm_hash(CM_HASH_START, text, len - SUM_SIZE));
+	return memcmp(sum, want, SUM_SIZE) == 0 ? sum : NULL;
+}
+
 int cm_local_env_write(const struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf out = { 0 };
@@ -157,6 +183,8 @@ int cm_local_env_write(const struct cm_local *l, struct cm_error *err)
 	cm_buf_append(&out, workspace, strlen(workspace) + 1);
 	for (size_t i = 0; i < l->start_env.n; i++)
 		cm_buf_append(&out, l->start_env.v[i], strlen(l->start_env.v[i]) + 1);
+	if (cm_buf_status(&out) == CM_OK)
+		put_sum(&out);
 	if (cm_buf_status(&out) < 0)
 		return cm_error_set(err, CM_E_LIMIT, 0,
 				    "the environment of the session is too large");
@@ -165,7 +193,7 @@ int cm_local_env_write(const struct cm_local *l, struct cm_error *err)
 		     : CM_OK;
 }
 
-/* Into l->workspace.path and l->env. 0: it is not of the start that runs, or not whole. */
+/* Into l->workspace.path and l->env. 0: it is not of the start that runs. */
 static int take(struct cm_local *l, const char *p, const char *end)
 {
 	uint64_t generation = 0;
@@ -195,6 +223,7 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 		openat(l->session.dir_fd, CM_STORE_ENV, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	CM_AUTO_FREE char *text = NULL;
 	struct stat st;
+	const char *end = NULL;
 	ssize_t n;
 	int r = 0;
 
@@ -205,7 +234,9 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 		return no_memory(err);
 	n = cm_read_all(fd, text, (size_t)st.st_size);
 	if (n > 0)
-		r = take(l, text, text + n);
+		end = check_sum(text, (size_t)n);
+	if (end)
+		r = take(l, text, end);
 	if (r == 1)
 		r = cm_env_add_named(&l->spec, &l->config->env, &l->env, err) < 0 ? CM_E_NOMEM : 1;
 	return r < 0 ? no_memory(err) : r;
