@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,6 +23,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/store/journal.h"
 
 #define LINE_START "{\"v\":1,\"seq\":"
@@ -35,7 +37,17 @@ struct last {
 	uint64_t seq;
 	/* of events.ndjson, in bytes */
 	uint64_t end;
+	/* of the two */
+	uint64_t sum;
 };
+
+static uint64_t sum_of(const struct last *last)
+{
+	char bytes[offsetof(struct last, sum)];
+
+	memcpy(bytes, last, sizeof(bytes));
+	return cm_hash(CM_HASH_START, bytes, sizeof(bytes));
+}
 
 /* --- the last number ----------------------------------------------------------------------- */
 
@@ -154,6 +166,7 @@ static bool append(int seq_fd, int fd, struct last last, const char *line, size_
 	struct last next = { .seq = last.seq + 1, .end = last.end + len };
 	ssize_t n;
 
+	next.sum = sum_of(&next);
 	if (pwrite(seq_fd, &next, sizeof(next), 0) != (ssize_t)sizeof(next))
 		return false;
 	do {
@@ -184,13 +197,14 @@ static int find_last(int dir_fd, int seq_fd, int fd, struct last *ret)
 
 	if (end < 0)
 		return -EIO;
-	if (pread(seq_fd, &last, sizeof(last), 0) != (ssize_t)sizeof(last))
-		last = (struct last){ 0, UINT64_MAX };
+	if (pread(seq_fd, &last, sizeof(last), 0) != (ssize_t)sizeof(last) ||
+	    last.sum != sum_of(&last))
+		last = (struct last){ .end = UINT64_MAX };
 	if (last.end != (uint64_t)end) {
 		recover(dir_fd, fd, &last);
 		end = end_of(fd);
 	}
-	*ret = (struct last){ last.seq, (uint64_t)end };
+	*ret = (struct last){ .seq = last.seq, .end = (uint64_t)end };
 	return end < 0 ? -EIO : 0;
 }
 

@@ -333,6 +333,29 @@ static void test_recovers(void **state)
 	assert_int_equal(log.dropped, 0);
 }
 
+/* Each bit of the number's file: no number comes twice, nor does one go back. */
+static void test_flipped_number(void **state)
+{
+	CM_AUTO_FD int dir_fd = open_scratch(state);
+	struct cm_event_log log = log_of(dir_fd);
+	uint64_t n_events = 1;
+	unsigned char data[64];
+	ssize_t n;
+
+	write_event(&log, "x.y", 0, 1);
+	n = cm_read_file_at(dir_fd, CM_STORE_EVENTS_SEQ, (char *)data, sizeof(data));
+	assert_true(n > 0);
+	for (unsigned int bit = 0; bit < (unsigned int)n * 8; bit++, n_events++) {
+		CM_AUTO_FD int fd = openat(dir_fd, CM_STORE_EVENTS_SEQ, O_RDWR | O_CLOEXEC);
+
+		assert_int_equal(pread(fd, data, 1, bit / 8), 1);
+		data[0] = (unsigned char)(data[0] ^ 1U << bit % 8);
+		assert_int_equal(pwrite(fd, data, 1, bit / 8), 1);
+		write_event(&log, "x.y", 0, 1);
+	}
+	assert_all(dir_fd, n_events, n_events);
+}
+
 static int write_past_limit(void *data)
 {
 	const int *dir_fd = data;
@@ -580,6 +603,7 @@ int main(void)
 		T(test_turns_over),
 		T(test_two_writers),
 		T(test_recovers),
+		T(test_flipped_number),
 		T(test_full_disk),
 		T(test_writer_dies),
 		T(test_turned_over_meanwhile),
