@@ -4,7 +4,9 @@
  *
  * What this version does not know stays in the file. A file with a higher "v" is read as far as
  * it can be understood and never written. Text that is compared as a whole (settings) is kept
- * as a JSON string, so that no reformatting can make it differ.
+ * as a JSON string, so that no reformatting can make it differ. The last member is a checksum of what
+ * stands before it, where there is one: a disk that gives back other bits must not make a session
+ * another one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -12,11 +14,18 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
 #include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
 #include "runtime/store/store_internal.h"
+
+#define SUM_KEY "sum"
+#define SUM_START ",\"" SUM_KEY "\":\""
+#define SUM_END "\"}"
+/* with sixteen hex digits */
+#define SUM_LEN (sizeof(SUM_START) - 1 + 16 + sizeof(SUM_END) - 1)
 
 enum field_kind {
 	FIELD_STRING = 1,
@@ -299,7 +308,7 @@ static int keep_unknown(const struct cm_json *root, struct cm_session_record *r)
 	cm_jw_init(&w, &text, false);
 	cm_jw_object(&w);
 	for (const struct cm_json *v = root->first_child; v; v = v->next) {
-		if (find_field(v->key, &at))
+		if (find_field(v->key, &at) || strcmp(v->key, SUM_KEY) == 0)
 			continue;
 		has_any = true;
 		cm_jw_key(&w, v->key);
@@ -346,6 +355,29 @@ static int read_members(const struct cm_json *root, const char *id, struct cm_se
 	return CM_OK;
 }
 
+static void format_sum(const char *text, size_t len, char buf[SUM_LEN + 1])
+{
+	(void)snprintf(buf, SUM_LEN + 1, SUM_START "%016llx" SUM_END,
+		       (unsigned long long)cm_hash(CM_HASH_START, text, len));
+}
+
+/* False: there is a checksum, of something else. */
+static bool is_sum_right(const char *text, size_t len)
+{
+	char want[SUM_LEN + 1];
+	const char *sum;
+
+	if (len > 0 && text[len - 1] == '\n')
+		len--;
+	if (len < SUM_LEN)
+		return true;
+	sum = text + len - SUM_LEN;
+	if (memcmp(sum, SUM_START, strlen(SUM_START)) != 0)
+		return true;
+	format_sum(text, len - SUM_LEN, want);
+	return memcmp(sum, want, SUM_LEN) == 0;
+}
+
 int cm_record_parse(const char *text, size_t len, const char *id, struct cm_session_record *ret,
 		    struct cm_error *err)
 {
@@ -365,6 +397,8 @@ int cm_record_parse(const char *text, size_t len, const char *id, struct cm_sess
 	root = cm_json_root(doc);
 	if (root->type != CM_JSON_OBJECT)
 		code = damaged(id, "it is not an object", err);
+	else if (!is_sum_right(text, len))
+		code = damaged(id, "its checksum is not that of its content", err);
 	else
 		code = read_members(root, id, &r, err);
 	if (code == CM_OK && r.version < 1)
@@ -422,6 +456,7 @@ static void write_field(struct cm_json_writer *w, const struct field *f, const v
 
 int cm_record_format(const struct cm_session_record *record, struct cm_buf *out)
 {
+	char sum[SUM_LEN + 1];
 	struct cm_json_writer w;
 
 	cm_jw_init(&w, out, false);
@@ -435,6 +470,11 @@ int cm_record_format(const struct cm_session_record *record, struct cm_buf *out)
 		cm_buf_putc(out, ',');
 		cm_buf_puts(out, record->unknown_json);
 		cm_buf_putc(out, '}');
+	}
+	if (!out->has_failed) {
+		out->len--;
+		format_sum(out->data, out->len, sum);
+		cm_buf_puts(out, sum);
 	}
 	cm_buf_putc(out, '\n');
 	return cm_buf_status(out);

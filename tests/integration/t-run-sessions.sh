@@ -27,7 +27,7 @@ clear_all() {
 # used ID AGE: the session, which is stopped, was made and used last so long ago
 used() {
 	local dir=$state/sessions/$1
-	as_caller sed -i "s/\"created_ms\":[0-9]*/\"created_ms\":1000000000000/" "$dir/state.json"
+	as_caller sed -i "s/\"created_ms\":[0-9]*/\"created_ms\":1000000000000/; s/,\"sum\":\"[^\"]*\"//" "$dir/state.json"
 	as_caller rm -f "$dir/end"
 	as_caller touch -d "-$2" "$dir/lock"
 }

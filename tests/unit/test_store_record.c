@@ -158,19 +158,21 @@ static void test_every_truncation(void **state)
 	cm_session_record_clear(&a);
 }
 
-/* Each byte replaced by several others: refused, or a record that can be written and read. */
+/* Each byte replaced by several others: refused, or what was written. */
 static void test_every_byte_flipped(void **state)
 {
 	static const unsigned char masks[] = { 0x01, 0x02, 0x10, 0x20, 0x80, 0xff };
 	struct cm_session_record a;
 	unsigned int n_refused = 0;
 	unsigned int n_all = 0;
+	char *written;
 	char *out;
 	size_t len;
 
 	(void)state;
 	full_record(&a);
 	out = format(&a);
+	written = text(out);
 	len = strlen(out);
 	for (size_t i = 0; i < len; i++)
 		for (size_t m = 0; m < CM_ARRAY_SIZE(masks); m++, n_all++) {
@@ -179,9 +181,11 @@ static void test_every_byte_flipped(void **state)
 
 			out[i] = (char)((unsigned char)out[i] ^ masks[m]);
 			if (cm_record_parse(out, len, "a", &r, NULL) == CM_OK) {
-				assert_string_equal(r.id, "a");
-				assert_int_equal(r.root[0], '/');
+				/* of the checksum's own name */
+				free(r.unknown_json);
+				r.unknown_json = text(a.unknown_json);
 				again = format(&r);
+				assert_string_equal(again, written);
 				free(again);
 				cm_session_record_clear(&r);
 			} else {
@@ -189,7 +193,8 @@ static void test_every_byte_flipped(void **state)
 			}
 			out[i] = (char)((unsigned char)out[i] ^ masks[m]);
 		}
-	assert_true(n_refused > n_all / 4);
+	assert_true(n_refused > n_all / 10 * 9);
+	free(written);
 	free(out);
 	cm_session_record_clear(&a);
 }
