@@ -189,8 +189,7 @@ int cm_local_env_write(const struct cm_local *l, struct cm_error *err)
 		return cm_error_set(err, CM_E_LIMIT, 0,
 				    "the environment of the session is too large");
 	r = cm_replace_file_at(l->session.dir_fd, CM_STORE_ENV, out.data, out.len, 0600, false);
-	return r < 0 ? cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir)
-		     : CM_OK;
+	return r < 0 ? cm_local_write_failed(l, -r, err) : CM_OK;
 }
 
 /* Into l->workspace.path and l->env. 0: it is not of the start that runs. */

@@ -341,7 +341,7 @@ int cm_local_task_open(struct cm_local *l, const struct cm_spec *spec, const cha
 		return r;
 	r = cm_local_keep_groups(l, &plan);
 	if (r < 0)
-		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+		return cm_local_write_failed(l, -r, err);
 	/* cm_local_open may have started it ahead of the plan */
 	if (l->jail.sock < 0)
 		r = cm_jail_spawn(&l->jail, &start, err);

@@ -44,6 +44,13 @@ void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us)
 		l->events.phase(l->events.data, name, (uint64_t)(cm_clock_mono_us() - since_us));
 }
 
+int cm_local_write_failed(const struct cm_local *l, int sys_errno, struct cm_error *err)
+{
+	(void)cm_error_set(err, CM_E_SYS, sys_errno, "cannot write below '%s'", l->session.dir);
+	cm_error_hint(err, "check that its file system is not full or read-only");
+	return CM_E_SYS;
+}
+
 int cm_local_cancel_fd(const struct cm_local *l)
 {
 	return l->events.cancel_fd > 0 ? l->events.cancel_fd : -1;

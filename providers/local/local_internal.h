@@ -15,6 +15,8 @@ void cm_local_phase(struct cm_local *l, const char *name, int64_t since_us);
 
 /* For poll(2): events.cancel_fd, or -1. */
 int cm_local_cancel_fd(const struct cm_local *l);
+/* CM_E_SYS: nothing can be written to the session's state directory. */
+int cm_local_write_failed(const struct cm_local *l, int sys_errno, struct cm_error *err);
 /* What may not be mounted, into l->refusals; once. */
 int cm_local_read_refusals(struct cm_local *l, struct cm_error *err);
 

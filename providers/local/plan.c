@@ -218,7 +218,7 @@ static int announce(struct cm_local *l, struct workshop *w, struct cm_buf *out,
 	/* before the keeper can make a group */
 	r = cm_local_keep_groups(l, out);
 	if (r < 0)
-		r = cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+		r = cm_local_write_failed(l, -r, err);
 	else
 		r = cm_jail_prepare(&l->jail, out->data, out->len, err);
 	cm_buf_reset(out);

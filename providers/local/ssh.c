@@ -455,7 +455,7 @@ int cm_local_ssh_show(struct cm_local *l, struct cm_local_ssh *ssh, struct cm_lo
 	r = cm_replace_file_at(l->session.dir_fd, KNOWN_HOSTS, ssh->known_hosts.data,
 			       ssh->known_hosts.len, 0644, false);
 	if (r < 0)
-		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+		return cm_local_write_failed(l, -r, err);
 	/* without a link on the way: who mounts it follows none */
 	dir = cm_fd_real_path(l->session.dir_fd);
 	free(ssh->path);

@@ -169,7 +169,7 @@ static int hand_over(struct cm_local *l, const struct cm_buf *plan, struct cm_er
 	if (!l->jail.is_ahead)
 		r = cm_local_keep_groups(l, plan);
 	if (r < 0)
-		return cm_error_set(err, CM_E_SYS, -r, "cannot write below '%s'", l->session.dir);
+		return cm_local_write_failed(l, -r, err);
 	/* nor may a keeper run under a generation that nobody remembers: ids come from it */
 	if (!l->is_temporary)
 		r = cm_local_record_start(&l->spec, &l->session.record, err);
