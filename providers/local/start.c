@@ -113,8 +113,13 @@ static int join_running(struct cm_local *l, struct cm_error *err)
 	if (r != CM_E_NOT_FOUND)
 		return r;
 	while (cm_store_keeper_alive(&l->session)) {
-		if (cm_clock_mono_ms() >= deadline)
+		if (cm_clock_mono_ms() >= deadline) {
+			cm_error_hint(err,
+				      "its keeper lives, but does not listen at '%s': end it "
+				      "(look for 'casemate-keeper' in the process list)",
+				      l->session.socket_path);
 			return r;
+		}
 		(void)nanosleep(&pause, NULL);
 	}
 	if (err)
