@@ -7,6 +7,8 @@
  * exec		requests for commands that contradict themselves
  * random	thousands of records made up from a fixed seed
  * refused	a command that init refuses; then the connection is kept for a while
+ * look		what is answered to each request, until the connection is closed
+ * listen	a socket at that path, for ten seconds
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -421,7 +424,50 @@ static int refused(char **argv)
 	return 0;
 }
 
+/* --- who may, and who one is ---------------------------------------------------------------- */
+
+static int look(char **argv)
+{
+	static const uint16_t types[] = { CM_REC_INFO, CM_REC_LIST, CM_REC_ATTACH,
+					  CM_REC_CLOSE_INPUT };
+	struct cm_rec hello = { .type = CM_REC_HELLO, .len = (uint32_t)strlen(argv[2]) };
+	int sock = kc_connect(argv);
+	enum answer got = CLOSED;
+	struct cm_msg msg;
+
+	hello.body.hello.version = CM_PROTO_VERSION;
+	cm_msg_init(&msg);
+	if (cm_proto_send(sock, &hello, argv[2], NULL, 0) == 0)
+		got = answer_of(sock, &msg, ANSWER_MS);
+	(void)printf("%s\n", answer_names[got]);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(types); i++) {
+		struct cm_rec rec = { .type = types[i], .id = 1 };
+
+		got = CLOSED;
+		if (cm_proto_send(sock, &rec, NULL, NULL, 0) == 0)
+			got = answer_of(sock, &msg, ANSWER_MS);
+		(void)printf("%s\n", answer_names[got]);
+	}
+	cm_msg_clear(&msg);
+	return 0;
+}
+
+static int listen_there(char **argv)
+{
+	const struct timespec while_ = { .tv_sec = 10 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
+	if (sock < 0 || bind(sock, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(sock, 64) < 0)
+		kc_fail("cannot listen", NULL);
+	(void)nanosleep(&while_, NULL);
+	return 0;
+}
+
 const struct kc_mode kc_bad_modes[] = {
 	{ "garbage", garbage },	       { "order", order },     { "exec", exec },
-	{ "random", random_requests }, { "refused", refused }, { NULL, NULL },
+	{ "random", random_requests }, { "refused", refused }, { "look", look },
+	{ "listen", listen_there },    { NULL, NULL },
 };

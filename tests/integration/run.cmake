@@ -51,8 +51,11 @@ if(TARGET casemate)
 		add_test(NAME integration.run.keeper.${who} COMMAND bash
 			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-keeper.sh" $<TARGET_FILE_DIR:casemate> ${who}
 			$<TARGET_FILE:keeper_client>)
-		set_tests_properties(integration.run.keeper.${who} PROPERTIES LABELS integration
-			TIMEOUT 180)
+		add_test(NAME integration.run.who.${who} COMMAND bash
+			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-who.sh" $<TARGET_FILE_DIR:casemate> ${who}
+			$<TARGET_FILE:keeper_client>)
+		set_tests_properties(integration.run.keeper.${who} integration.run.who.${who}
+			PROPERTIES LABELS integration TIMEOUT 180)
 		# bad_git_server is servers.cmake's
 		add_test(NAME integration.run.bad-server.${who} COMMAND bash
 			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-bad-server.sh" $<TARGET_FILE_DIR:casemate>

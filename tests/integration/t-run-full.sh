@@ -17,6 +17,7 @@ on_small_disk() { # of 8 MiB
 	if [ "$identity" != root ]; then
 		disk=$work/state/casemate
 		mkdir -m 700 "$disk"
+		give "$disk"
 	fi
 	mount -t tmpfs -o mode=700,uid="$uid",gid="$gid",size=8m small "$disk" || bail 'cannot mount'
 	journals=$disk/sessions/f/exec
