@@ -120,7 +120,10 @@ void cm_cli_explain_not_found(const char *name, const char *path, const char *cw
 		return;
 	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "'%s' not found in the jail (exit %d)", name,
 			   EXIT_NOT_FOUND);
-	if (is_shell_text(name))
+	if (name[0] == '\0')
+		cm_error_hint(err,
+			      "the command's name is empty; is it a variable that is not set?");
+	else if (is_shell_text(name))
 		cm_error_hint(err, "shell text goes after -c: casemate run -c 'TEXT'");
 	else
 		hint_host(name, path, err);

@@ -233,4 +233,78 @@ bad 'no such command' nonsense
 bad 'a checkout and a workspace' run --repo "$work/w" --workspace "$work/w" -- true
 finish
 
+begin 'commands in sessions'
+run start f
+run create c
+run exec f -d -- sh -c 'exit 3'
+gone=$(out)
+start_files
+bad 'no session' exec
+bad 'no command' exec f
+run exec f -- ''
+is "$rc $(err)" "127 casemate: '' not found in the jail (exit 127)
+hint: the command's name is empty; is it a variable that is not set?" 'an empty command'
+bad 'a session that is not there' exec nothing -- true
+bad 'an id that is none' exec ../f -- true
+bad 'an option of sessions' exec f --network host -- true
+bad 'another user' exec f -u root -- true
+bad 'a time that is none' exec f --timeout soon -- true
+bad 'a variable without a name' exec f -e =x -- true
+bad 'a terminal that is journaled to nowhere' exec f -d -o x -- true
+bad 'a working directory that is not there' exec f -w /nonexistent -- true
+bad 'a command for start' start f -- true
+bad 'a detached start' start f -d
+bad 'start with another workspace' start f --workspace "$work/w"
+bad 'a shell with a command' shell f -- true
+bad 'a shell of none' shell nothing
+bad 'restart of none by a bad id' restart ..
+for command in logs wait kill stdin attach; do
+	"$casemate" help "$command" >/dev/null 2>&1 || continue
+	bad "$command: no command named" $command f
+	bad "$command: of a session that is not there" $command nothing 1.1
+	bad "$command: of a command that there is not" $command f 1.99
+	bad "$command: of another start" $command f 9.1
+	bad "$command: what is no id" $command f x.y
+	bad "$command: of a session that never ran" $command c 1.1
+	bad "$command: a way out" $command f ../../1.1
+done
+run rm --files f
+run rm --files c
+start_files
+for command in exec logs wait kill stdin attach; do
+	"$casemate" help "$command" >/dev/null 2>&1 || continue
+	bad "$command: of a session that was removed" $command f "$gone"
+done
+finish
+
+begin 'arguments'
+run start f
+big=$(printf 'x%.0s' $(seq 100000))
+# less than the kernel takes of a single one
+many() { yes "$big" | head -n "$1"; }
+mapfile -t args < <(many 20)
+run exec f -- sh -c 'n=0; for a; do n=$((n + ${#a})); done; echo $#:$n' - "${args[@]}"
+expect_out 20:2000000 '2 MB of arguments arrive'
+mapfile -t args < <(many 45)
+(
+	ulimit -s unlimited 2>/dev/null || exit 77
+	run exec f -- true "${args[@]}"
+	echo "$rc" >"$work/rc"
+)
+if [ $? = 77 ] || grep -q 'Argument list too long' "$work/err"; then
+	skip STACK 'the kernel takes no more here' '4.5 MB of arguments'
+else
+	rc=$(cat "$work/rc")
+	refused "the command's arguments and environment are too large*" 'together they may have 4 MiB' '4.5 MB of arguments'
+fi
+{
+	echo 'cat >here <<END'
+	yes "$(printf 'y%.0s' $(seq 99))" | head -n 3000
+	echo 'END'
+	echo 'wc -c <here'
+} | run exec f -i -- sh
+is "$(out | tr -d ' ')" 300000 'a heredoc of 300 KB by standard input'
+run rm --files f
+finish
+
 done_testing
