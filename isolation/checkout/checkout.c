@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "isolation/checkout/host_git_tree.h"
 #include "isolation/checkout/modules.h"
 #include "isolation/checkout/objects.h"
 #include "isolation/checkout/refs.h"
@@ -27,10 +28,32 @@ struct run {
 	bool is_partial_clone;
 };
 
+/* Of a mirror it was said when that was fetched, but for what is no matter of fetching. */
+static int note_git(const struct run *run, struct cm_error *err)
+{
+	const struct cm_host_git_wants *wants = &run->opts->wants;
+	const char *reasons[3];
+	size_t n = 0;
+
+	if (wants->has_lfs && !run->opts->origin)
+		reasons[n++] = "Git LFS";
+	if (wants->filters_blobs && !run->opts->origin)
+		reasons[n++] = "partial clones";
+	if (wants->sparse)
+		reasons[n++] = "sparse checkouts";
+	return n > 0 ? cm_host_git_note(run->rep, reasons, n, err) : CM_OK;
+}
+
 static int step_source(struct run *run, struct cm_error *err)
 {
-	int r = cm_source_open(run->opts->source, &run->source, err);
+	int r = CM_OK;
 
+	if (cm_host_git_is_wanted(&run->opts->wants))
+		r = cm_host_git_check(run->opts->wants.has_lfs, err);
+	if (r == CM_OK)
+		r = cm_source_open(run->opts->source, &run->source, err);
+	if (r == CM_OK)
+		r = note_git(run, err);
 	if (r == CM_OK && run->opts->wants_modules)
 		r = cm_modules_want(run->rep, err);
 	if (r != CM_OK)
@@ -105,6 +128,29 @@ static const char *origin_of(const struct run *run)
 	return run->opts->origin ? run->opts->origin : run->source.path;
 }
 
+static int write_by_git(struct run *run, struct cm_error *err)
+{
+	static const struct cm_host_git_access none = { NULL };
+	const char *git_dir = git_repository_path(run->target.repo);
+	struct cm_host_git git = CM_HOST_GIT_INIT;
+	char hex[CM_HOST_GIT_HEX_SIZE];
+	const struct cm_host_git_tree tree = {
+		.wants = &run->opts->wants,
+		.source = git_repository_commondir(run->source.repo),
+		.dir = run->target.partial_path,
+		.commit = git_oid_tostr(hex, sizeof(hex), &run->resolved.commit),
+	};
+	int r = cm_host_git_open(&git, &none, run->rep, err);
+
+	if (r == CM_OK)
+		r = cm_host_git_tree_checkout(&git, &tree, run->rep, err);
+	cm_host_git_close(&git);
+	return r == CM_OK
+		       ? cm_tree_modules(git_dir, run->opts->wants_modules ? origin_of(run) : NULL,
+					 run->rep, err)
+		       : r;
+}
+
 static int step_write(struct run *run, struct cm_error *err)
 {
 	int r = check_refs_arrived(run, err);
@@ -114,6 +160,8 @@ static int step_write(struct run *run, struct cm_error *err)
 					 err);
 	if (r != CM_OK || run->resolved.is_unborn)
 		return r;
+	if (cm_host_git_is_wanted(&run->opts->wants))
+		return write_by_git(run, err);
 	r = cm_tree_checkout(git_repository_path(run->target.repo), run->target.partial_path,
 			     &run->resolved.commit,
 			     run->opts->wants_modules ? origin_of(run) : NULL, run->rep, err);
@@ -219,6 +267,8 @@ int cm_checkout(const struct cm_checkout_options *opts, struct cm_report *rep, s
 	};
 	int r = CM_OK;
 
+	if (cm_host_git_is_sha256(opts->source))
+		return cm_host_git_checkout(opts, rep, err);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(steps) && r == CM_OK; i++)
 		r = steps[i](&run, err);
 	cm_target_clear(&run.target);

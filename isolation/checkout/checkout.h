@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "casemate/error.h"
+#include "isolation/checkout/host_git.h"
 #include "isolation/checkout/place.h"
 #include "isolation/checkout/report.h"
 
@@ -26,6 +27,8 @@ struct cm_checkout_options {
 	 * are there.
 	 */
 	bool wants_modules;
+	/* what libgit2 cannot do */
+	struct cm_host_git_wants wants;
 	/* with a checkout: it becomes this submodule, and nothing is called target then */
 	struct cm_place place;
 };

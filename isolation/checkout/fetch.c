@@ -12,6 +12,7 @@
 
 #include "isolation/checkout/fetch_error.h"
 #include "isolation/checkout/guard.h"
+#include "isolation/checkout/host_git_fetch.h"
 #include "isolation/checkout/mirror.h"
 #include "isolation/checkout/peers.h"
 #include "isolation/checkout/refs.h"
@@ -354,33 +355,77 @@ static int run(struct fetch *f, struct cm_error *err)
 	return r;
 }
 
-/* More than was asked for would be the one thing that --depth is there to avoid. */
-static int check_depth(const struct cm_fetch_options *opts, struct cm_error *err)
+/* What libgit2 makes of a server whose ids are longer than it knows. */
+static bool may_be_sha256(const struct fetch *f, const struct cm_error *why)
 {
-	if (opts->depth == 0 || CM_LIBRARY_HAS_DEPTH)
-		return CM_OK;
-	cm_error_set(err, CM_E_UNSUPPORTED, 0,
-		     "libgit2 " LIBGIT2_VERSION " cannot fetch a part of the history");
-	cm_error_hint(err, "leave --depth out, or build with libgit2 1.7 or newer");
-	return CM_E_UNSUPPORTED;
+	static const char *const texts[] = { "parsing REF", "object format", "object-format",
+					     "oid type" };
+
+	if (f->state.reason != CM_FETCH_PROTOCOL && f->state.reason != CM_FETCH_UNKNOWN)
+		return false;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(texts); i++) {
+		if (strstr(why->msg, texts[i]))
+			return f->url.kind != CM_GITURL_SSH &&
+			       cm_host_git_check(false, NULL) == CM_OK;
+	}
+	return false;
+}
+
+static int run_library(struct fetch *f, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_error of_git = CM_ERROR_INIT;
+	const char *reason;
+	bool is_sha256 = false;
+	int r = run(f, &why);
+
+	if (r < 0 && may_be_sha256(f, &why)) {
+		reason = f->rep->reason;
+		f->rep->reason = NULL;
+		r = cm_host_git_fetch(f->opts, &f->url, f->rep, &is_sha256, &of_git);
+		/* it is none: then what libgit2 said is what there is to say */
+		if (r == CM_OK || is_sha256)
+			why = of_git;
+		else
+			f->rep->reason = reason;
+		if (r == CM_OK && !is_sha256)
+			return r;
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+/* By need: what libgit2 can do, it does. */
+static int run_either(struct fetch *f, struct cm_error *err)
+{
+	const struct cm_fetch_options *opts = f->opts;
+	bool is_sha256 = cm_host_git_mirror_is_sha256(opts->mirror);
+	int r;
+
+	if (opts->wants.filters_blobs || (opts->depth > 0 && !CM_LIBRARY_HAS_DEPTH) ||
+	    (is_sha256 && cm_host_git_check(false, NULL) == CM_OK))
+		r = cm_host_git_fetch(opts, &f->url, f->rep, &is_sha256, err);
+	else
+		r = run_library(f, err);
+	return r == CM_OK && opts->wants.has_lfs ? cm_host_git_fetch_lfs(opts, &f->url, f->rep, err)
+						 : r;
 }
 
 int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct cm_error *err)
 {
 	struct fetch f = { .opts = opts, .rep = rep, .mirror = CM_MIRROR_INIT };
-	int r = check_depth(opts, err);
+	int r = cm_giturl_parse(opts->url, &f.url, err);
 
 	if (r == CM_OK)
-		r = cm_giturl_parse(opts->url, &f.url, err);
-	if (r < 0)
-		return r;
-	if (opts->ca_file &&
+		r = cm_host_git_check_fetch(opts, &f.url, err);
+	if (r == CM_OK && opts->ca_file &&
 	    git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, opts->ca_file, NULL) < 0)
 		r = cm_library_error(err, "cannot read the certificates in '%s'", opts->ca_file);
 	if (r == CM_OK)
 		r = cm_ssh_init(&f.ssh, &opts->ssh, opts->credential, &f.state, err);
 	if (r == CM_OK)
-		r = run(&f, err);
+		r = run_either(&f, err);
 	cm_ssh_clear(&f.ssh);
 	cm_mirror_clear(&f.mirror);
 	cm_giturl_clear(&f.url);

@@ -5,6 +5,7 @@
 
 #include "casemate/error.h"
 #include "isolation/checkout/credential.h"
+#include "isolation/checkout/host_git.h"
 #include "isolation/checkout/report.h"
 #include "isolation/checkout/ssh.h"
 
@@ -25,6 +26,11 @@ struct cm_fetch_options {
 	bool is_fresh;
 	/* of an ssh address */
 	struct cm_ssh_options ssh;
+	/* what libgit2 cannot do, and what is going to be checked out, which is where it counts */
+	struct cm_host_git_wants wants;
+	/* a ref of any spelling, and a branch that it may be on: NULL, as a checkout has them */
+	const char *take_ref;
+	const char *take_branch;
 	/* is sent where the server asks for one: over https, and over http to this host alone */
 	const struct cm_credential *credential;
 };

@@ -198,8 +198,8 @@ static bool is_address(const char *host)
 	return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
 }
 
-static int say(const struct cm_fetch_state *state, const struct cm_giturl *url, const char *cause,
-	       struct cm_error *err)
+int cm_fetch_say(const struct cm_fetch_state *state, const struct cm_giturl *url, const char *cause,
+		 struct cm_error *err)
 {
 	const struct cm_fetch_words *w =
 		url->kind == CM_GITURL_SSH ? cm_ssh_words(state->reason) : NULL;
@@ -244,5 +244,5 @@ int cm_fetch_error(struct cm_fetch_state *state, const struct cm_giturl *url, in
 	if (state->reason == CM_FETCH_UNKNOWN || state->reason == CM_FETCH_MIRROR || !url->host)
 		return cm_library_error(err, "cannot fetch");
 	git_error_clear();
-	return say(state, url, cause ? cause : "unknown cause", err);
+	return cm_fetch_say(state, url, cause ? cause : "unknown cause", err);
 }

@@ -78,5 +78,8 @@ bool cm_fetch_is_remote(enum cm_fetch_reason reason);
 /* From what libgit2 returned and its last error. Completes state->reason; never returns CM_OK. */
 int cm_fetch_error(struct cm_fetch_state *state, const struct cm_giturl *url, int r,
 		   struct cm_error *err);
+/* The words for state->reason, which is known; cause comes after them where they want one. */
+int cm_fetch_say(const struct cm_fetch_state *state, const struct cm_giturl *url, const char *cause,
+		 struct cm_error *err);
 
 #endif

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "isolation/checkout/guard.h"
+#include "isolation/checkout/host_git.h"
 #include "isolation/checkout/library.h"
 #include "isolation/checkout/options.h"
 #include "isolation/checkout/process.h"
@@ -127,6 +129,8 @@ static int run(struct cm_options *cmd, struct cm_report *rep, struct cm_error *e
 		return r;
 	if (cmd->base)
 		cmd->checkout.ref = cmd->base;
+	cmd->wants.filters_blobs = cmd->filter != NULL;
+	cmd->checkout.wants = cmd->fetch.wants = cmd->wants;
 	r = cm_pulse_start(cmd->progress_fd, err);
 	if (r != CM_OK) {
 		cm_library_close();
@@ -177,7 +181,11 @@ int main(int argc, char **argv)
 	struct cm_report rep = CM_REPORT_INIT;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_error report_err = CM_ERROR_INIT;
-	int r = prepare(&cmd, &rep, argc, argv, &err);
+	int r;
+
+	if (argc > 1 && strcmp(argv[1], "--answer-git") == 0)
+		return cm_host_git_answer(argc, argv);
+	r = prepare(&cmd, &rep, argc, argv, &err);
 
 	if (r == CM_OK && cmd.wants_help)
 		return cm_options_print_help() == 0 ? EXIT_OK : EXIT_INTERNAL;

@@ -13,6 +13,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/gitref.h"
 #include "runtime/base/num.h"
+#include "runtime/base/submodule.h"
 #include "runtime/base/text.h"
 
 /* A ref is a path below .git/refs. */
@@ -79,7 +80,17 @@ static const struct {
 	{ "mirror", "DIR", TEXT, 0, 0, AT(fetch.mirror), FETCH,
 	  "directory of its mirror, which exists" },
 	{ "depth", "N", NUMBER, 1, INT_MAX, AT(fetch.depth), FETCH,
-	  "fetch no more than N commits of each history (libgit2 1.7 or newer)" },
+	  "fetch no more than N commits of each history" },
+	{ "lfs", NULL, SWITCH, 0, 0, AT(wants.has_lfs), CHECKOUT | FETCH,
+	  "the content of Git LFS files, too" },
+	{ "sparse", "DIRS", TEXT, 0, 0, AT(wants.sparse), CHECKOUT | FETCH,
+	  "these directories alone, a line each, and the files above them" },
+	{ "filter", "blob:none", TEXT, 0, 0, AT(filter), CHECKOUT | FETCH,
+	  "no content of files but what is checked out" },
+	{ "take-ref", "REF", TEXT, 0, 0, AT(fetch.take_ref), FETCH,
+	  "what is going to be checked out, as --ref has it there: that is whose\n"
+	  "content --lfs and --filter fetch" },
+	{ "take-branch", "NAME", TEXT, 0, 0, AT(fetch.take_branch), FETCH, "as --branch has it" },
 	{ "fresh", NULL, SWITCH, 0, 0, AT(fetch.is_fresh), FETCH,
 	  "use nothing of what an earlier fetch left there" },
 	{ "ca-file", "FILE", TEXT, 0, 0, AT(fetch.ca_file), FETCH,
@@ -231,6 +242,30 @@ static int check_place(const struct cm_place *place, struct cm_error *err)
 	return cm_place_check(place, err);
 }
 
+/* A line each. */
+static int check_sparse(const char *sparse, struct cm_error *err)
+{
+	CM_AUTO_FREE char *list = cm_strdup(sparse);
+	char *rest = list;
+	char *path;
+
+	while ((path = strsep(&rest, "\n")) != NULL) {
+		if (!cm_submodule_is_path(path))
+			return bad_usage(err, "--sparse takes directories of the repository");
+	}
+	return list || !sparse ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+/* By the host's git. */
+static int check_wants(const struct cm_options *o, struct cm_error *err)
+{
+	if (o->filter && strcmp(o->filter, "blob:none") != 0)
+		return bad_usage(err, "--filter takes blob:none");
+	if (o->filter && o->wants.has_lfs)
+		return bad_usage(err, "--filter and --lfs contradict each other");
+	return check_sparse(o->wants.sparse, err);
+}
+
 /* any: the tasks of what was given, each alone; all: those that everything given is for. */
 static int check_tasks(struct cm_options *o, unsigned int any, unsigned int all,
 		       struct cm_error *err)
@@ -270,7 +305,9 @@ static int check(const struct cm_options *o, struct cm_error *err)
 		return bad_usage(err, "--source and --target are both needed");
 	if (c->ref && c->pr > 0)
 		return bad_usage(err, "--ref and --pr contradict each other");
-	r = check_branch(o, err);
+	r = check_wants(o, err);
+	if (r == CM_OK)
+		r = check_branch(o, err);
 	if (r == CM_OK)
 		r = check_place(&c->place, err);
 	return r == CM_OK ? check_ref("--ref", c->ref, is_fetch, err) : r;

@@ -22,6 +22,10 @@ struct cm_options {
 	enum cm_task task;
 	struct cm_checkout_options checkout;
 	struct cm_fetch_options fetch;
+	/* goes to both of them */
+	struct cm_host_git_wants wants;
+	/* --filter */
+	const char *filter;
 	/* --update */
 	const char *update_path;
 	bool is_unshallow;

@@ -125,6 +125,17 @@ int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt,
 	return CM_OK;
 }
 
+int cm_report_lfs(struct cm_report *rep, struct cm_error *err)
+{
+	if (rep->lfs_pointers == 0)
+		return CM_OK;
+	return cm_report_note(rep, err,
+			      "%llu %s Git LFS pointer%s (--lfs fetches what they stand for)",
+			      (unsigned long long)rep->lfs_pointers,
+			      rep->lfs_pointers == 1 ? "file is a" : "files are",
+			      rep->lfs_pointers == 1 ? "" : "s");
+}
+
 static void write_modules(struct cm_json_writer *w, const struct cm_report *rep)
 {
 	cm_jw_key(w, "modules");

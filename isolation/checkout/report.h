@@ -11,6 +11,9 @@
 #include "isolation/checkout/status.h"
 #include "runtime/base/buf.h"
 
+/* of SHA-1 or SHA-256, as text */
+#define CM_REPORT_ID_SIZE 65
+
 /* A submodule that may be fetched: where it comes from, and where it belongs. */
 struct cm_report_module {
 	char *name;
@@ -30,8 +33,8 @@ struct cm_report {
 	/* of a fetch that failed: a name of fetch_error.h, static; NULL: not told */
 	const char *reason;
 
-	/* empty for a repository without commits */
-	char commit[CM_OID_HEX_SIZE];
+	/* empty for a repository without commits; of SHA-256 it is longer */
+	char commit[CM_REPORT_ID_SIZE];
 	/* full name of the ref in the source; NULL: a commit id */
 	char *ref;
 	/* local branch; NULL: detached */
@@ -63,6 +66,8 @@ void cm_report_transfer(struct cm_report *rep, uint64_t received, uint64_t total
 void cm_report_alive(struct cm_report *rep);
 int cm_report_note(struct cm_report *rep, struct cm_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* How many files are Git LFS pointers; nothing where there are none. */
+int cm_report_lfs(struct cm_report *rep, struct cm_error *err);
 /*
  * The final object on report_fd: the result, or the failure when failure->code is not CM_OK.
  * Without a report_fd the notes go to standard error.

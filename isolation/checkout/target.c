@@ -162,15 +162,18 @@ static int init_repository(struct cm_target *t, const struct cm_resolved *res, s
 	return CM_OK;
 }
 
-int cm_target_begin(struct cm_target *t, const struct cm_resolved *res, struct cm_error *err)
+int cm_target_begin_bare(struct cm_target *t, struct cm_error *err)
 {
 	int r = remove_leftover(t, err);
 
-	if (r == CM_OK)
-		r = make_partial(t, err);
-	if (r == CM_OK)
-		r = init_repository(t, res, err);
-	return r;
+	return r == CM_OK ? make_partial(t, err) : r;
+}
+
+int cm_target_begin(struct cm_target *t, const struct cm_resolved *res, struct cm_error *err)
+{
+	int r = cm_target_begin_bare(t, err);
+
+	return r == CM_OK ? init_repository(t, res, err) : r;
 }
 
 int cm_target_open_objects(const struct cm_target *t, int *ret_fd, struct cm_error *err)

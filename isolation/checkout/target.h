@@ -35,6 +35,8 @@ int cm_target_locate(const char *dir, const char *source_path, struct cm_target 
 		     struct cm_error *err);
 /* Remove what an earlier run left and make the empty repository. */
 int cm_target_begin(struct cm_target *t, const struct cm_resolved *res, struct cm_error *err);
+/* The same without the repository, which somebody else makes. */
+int cm_target_begin_bare(struct cm_target *t, struct cm_error *err);
 /* <partial>/.git/objects, made. */
 int cm_target_open_objects(const struct cm_target *t, int *ret_fd, struct cm_error *err);
 /* origin, its refs, the branch and HEAD. The objects are there already. */

@@ -151,16 +151,6 @@ static int write_tree(git_repository *repo, git_index *index, const char *dir,
 	return r;
 }
 
-static int note_lfs(struct cm_report *rep, struct cm_error *err)
-{
-	if (rep->lfs_pointers == 0)
-		return CM_OK;
-	return cm_report_note(rep, err, "%llu %s Git LFS pointer%s",
-			      (unsigned long long)rep->lfs_pointers,
-			      rep->lfs_pointers == 1 ? "file is a" : "files are",
-			      rep->lfs_pointers == 1 ? "" : "s");
-}
-
 /*
  * The repository is opened once more as a bare one, and its work tree given as a directory to
  * write to: attributes then come from the index alone. With a work tree libgit2 1.5 resolves the
@@ -182,8 +172,34 @@ int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit
 	if (r == CM_OK)
 		r = cm_modules_report(repo, index, modules_base, rep, err);
 	if (r == CM_OK)
-		r = note_lfs(rep, err);
+		r = cm_report_lfs(rep, err);
 	if (r == CM_OK)
 		rep->files = git_index_entrycount(index) - rep->submodules;
 	return r;
+}
+
+/* Beyond a sparse checkout there is nothing that a submodule could be put into. */
+static int drop_absent(git_index *index)
+{
+	for (size_t i = git_index_entrycount(index); i-- > 0;) {
+		const git_index_entry *e = git_index_get_byindex(index, i);
+
+		if (e->mode == GIT_FILEMODE_COMMIT &&
+		    (e->flags_extended & GIT_INDEX_ENTRY_SKIP_WORKTREE) != 0 &&
+		    git_index_remove(index, e->path, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int cm_tree_modules(const char *git_dir, const char *modules_base, struct cm_report *rep,
+		    struct cm_error *err)
+{
+	CM_AUTO_GIT(git_repository) git_repository *repo = NULL;
+	CM_AUTO_GIT(git_index) git_index *index = NULL;
+
+	if (git_repository_open_bare(&repo, git_dir) < 0 ||
+	    git_repository_index(&index, repo) < 0 || drop_absent(index) < 0)
+		return cm_library_error(err, "cannot read the index of '%s'", git_dir);
+	return cm_modules_report(repo, index, modules_base, rep, err);
 }

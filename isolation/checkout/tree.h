@@ -13,5 +13,11 @@
  */
 int cm_tree_checkout(const char *git_dir, const char *dir, const git_oid *commit,
 		     const char *modules_base, struct cm_report *rep, struct cm_error *err);
+/*
+ * The same of a checkout whose files and index somebody else wrote: its submodules alone, and of those
+ * the ones that the work tree has a directory for.
+ */
+int cm_tree_modules(const char *git_dir, const char *modules_base, struct cm_report *rep,
+		    struct cm_error *err);
 
 #endif

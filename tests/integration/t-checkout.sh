@@ -198,8 +198,13 @@ t_shallow() {
 	git clone -q --no-checkout --filter=blob:none "file://$work/src" partial
 	co partial t
 	refused 'a partial clone that lacks objects is explained' 1 checkout 'partial clone'
-	repo_sha256 sha256 && co sha256 t
-	refused 'a SHA-256 repository is refused' 1 unsupported 'objectformat'
+	repo_sha256 sha256 && co sha256 t && has "the host's git does this" \
+		"\"commit\":\"$(git -C sha256 rev-parse HEAD)\"" && [ "$(cat t/one)" = one ] &&
+		[ -z "$(git -C t status --porcelain)$(git -C t fsck 2>&1)" ]
+	ok 'a SHA-256 repository is checked out by git'
+	rm -rf t
+	co sha256 t --into "$work" --module s --git-dir .git --name s
+	refused 'and is nobody'"'"'s submodule' 1 unsupported 'SHA-256'
 }
 
 # at REF COMMIT BRANCH: a ref leads to a commit, on a branch or (empty) detached
@@ -686,7 +691,7 @@ t_submodules() {
 
 t_lfs() {
 	repo_lfs lfs
-	co lfs t && has '"lfs_pointers":3' '3 files are Git LFS pointers' && [ "$(cat t/2.bin)" = "$(lfs_pointer)" ]
+	co lfs t && has '"lfs_pointers":3' '3 files are Git LFS pointers (--lfs fetches' && [ "$(cat t/2.bin)" = "$(lfs_pointer)" ]
 	ok 'LFS pointers are counted, other files are not'
 	rm -rf t
 }

@@ -28,14 +28,6 @@ begin_remote() { # NAME
 	start_files
 }
 
-# Is casemate-checkout built with a libgit2 that can fetch a part of a history?
-has_depth() {
-	local answer
-	answer=$("$top/bin/casemate-checkout" --fetch https://127.0.0.1:1/x --mirror "$work/none" \
-		--depth 1 2>&1)
-	[[ $answer != *'cannot fetch a part of the history'* ]]
-}
-
 begin_remote 'https'
 run run --repo "$https_url/open/plain" -- sh -c 'git rev-parse HEAD; git remote get-url origin
 git status --short; git rev-parse --abbrev-ref HEAD @{u}'
@@ -276,7 +268,7 @@ run run --repo "${https_url/localhost/127.0.0.1}/open/plain" -- true
 refused '*the certificate of 127.0.0.1 is not valid' '*give the name' 'an address in place of a name'
 finish
 
-# Only later versions of libgit2 can, and what cannot says so before anybody is asked.
+# By later versions of libgit2; where it is older the host's git does it.
 begin_remote 'depth'
 deep=$repos/deep
 rm -rf "$deep" && git init -q -b main "$deep"
@@ -287,28 +279,22 @@ expect_out 3 'without it all of the history'
 forget_requests
 run run --repo "$https_url/open/deep" --depth 1 -- sh -c 'git log --format=%s; git status --short
 git rev-parse --is-shallow-repository origin/side; git fsck 2>&1'
-if has_depth; then
-	is "$rc $(out)" "0 three
+is "$rc $(out)" "0 three
 true
 $(git -C "$deep" rev-parse side)" 'one commit of each branch'
-	run run --repo "$https_url/open/deep" --depth 1 --ref v1 -- git log --format=%s
-	expect_out two 'and each tag'
-	run run --repo "$https_url/open/deep" --depth 1 --ref "$(git -C "$deep" rev-parse main~2)" -- true
-	refused "*commit '*' is not in the source" '*--depth*' 'an older one'
-	git -C "$deep" commit -q --allow-empty -m four
-	run run --repo "$https_url/open/deep" --depth 1 -- git log --format=%s
-	is "$rc $(out | head -1)" '0 four' 'what is new is fetched'
-	run run --repo "$https_url/open/deep" --depth 2 -- git log --format=%s
-	expect_out 'four
+run run --repo "$https_url/open/deep" --depth 1 --ref v1 -- git log --format=%s
+expect_out two 'and each tag'
+run run --repo "$https_url/open/deep" --depth 1 --ref "$(git -C "$deep" rev-parse main~2)" -- true
+refused "*commit '*' is not in the source" '*--depth*' 'an older one'
+git -C "$deep" commit -q --allow-empty -m four
+run run --repo "$https_url/open/deep" --depth 1 -- git log --format=%s
+is "$rc $(out | head -1)" '0 four' 'what is new is fetched'
+run run --repo "$https_url/open/deep" --depth 2 -- git log --format=%s
+expect_out 'four
 three' 'another depth'
-	run run --repo "$git_url/deep" --depth 1 -- git log --format=%s
-	expect_out four 'by git'
-	git -C "$deep" reset -q --hard main~
-else
-	refused "cannot fetch '$https_url/open/deep': libgit2 1.* cannot fetch a part of the history" \
-		'leave --depth out*' 'is refused where libgit2 cannot'
-	is "$(requests https)" '' 'and nothing is asked for'
-fi
+run run --repo "$git_url/deep" --depth 1 -- git log --format=%s
+expect_out four 'by git'
+git -C "$deep" reset -q --hard main~
 run run --repo "$https_url/open/deep" -- git rev-list --count HEAD
 expect_out 3 'without it, still all of the history'
 cp -a "$deep" "$work/w/here"

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * git's configuration as a text. What a repository brings along cannot undo it: its configuration is
+ * written by this program, and of .lfsconfig git-lfs takes only what its own configuration leaves
+ * open, which is why the LFS server is named here.
+ */
+#include <string.h>
+
+#include "isolation/checkout/host_git.h"
+#include "runtime/base/text.h"
+
+static const char fixed[] =
+	"[core]\n"
+	"\thooksPath = /dev/null\n"
+	"\tattributesFile = /dev/null\n"
+	"\texcludesFile = /dev/null\n"
+	"\tfsmonitor = false\n"
+	"\tpager = cat\n"
+	"\tautocrlf = false\n"
+	/* names that another file system takes for .git, as library and target have it */
+	"\tprotectNTFS = true\n"
+	"\tprotectHFS = true\n"
+	/* the repository belongs to another id of the jail's, and nothing of its configuration runs */
+	"[safe]\n"
+	"\tdirectory = *\n"
+	"[gc]\n"
+	"\tauto = 0\n"
+	"[maintenance]\n"
+	"\tauto = false\n"
+	"[submodule]\n"
+	"\trecurse = false\n"
+	"[advice]\n"
+	"\tdetachedHead = false\n"
+	"[user]\n"
+	"\tname = casemate\n"
+	"\temail = casemate@localhost\n"
+	"[protocol]\n"
+	"\tallow = never\n"
+	"[credential]\n"
+	"\thelper =\n"
+	"[http]\n"
+	"\tsslVerify = true\n"
+	/* to elsewhere nothing is taken, and git cannot tell elsewhere from here */
+	"\tfollowRedirects = false\n"
+	"\tproxy =\n"
+	/* as guard.c has it, which does not see a child's connections */
+	"\tlowSpeedLimit = 1000\n"
+	"\tlowSpeedTime = 25\n"
+	"[filter \"lfs\"]\n"
+	"\tclean = git-lfs clean -- %f\n"
+	"\tsmudge = git-lfs smudge -- %f\n"
+	"\tprocess = git-lfs filter-process\n"
+	"\trequired = true\n"
+	"[lfs]\n"
+	/* seconds without a byte */
+	"\tactivitytimeout = 25\n"
+	"\tdialtimeout = 25\n"
+	"\ttlstimeout = 25\n"
+	"\tlocksverify = false\n"
+	/* all that is checked out, whatever .lfsconfig would leave out, and no failure is passed over */
+	"\tfetchinclude =\n"
+	"\tfetchexclude =\n"
+	"\tskipdownloaderrors = false\n"
+	"\tstandalonetransferagent =\n"
+	"[lfs \"transfer\"]\n"
+	"\tmaxretries = 1\n";
+
+static void put_quoted(struct cm_buf *out, const char *text)
+{
+	cm_buf_putc(out, '"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			cm_buf_putc(out, '\\');
+		cm_buf_putc(out, *text);
+	}
+	cm_buf_putc(out, '"');
+}
+
+/* For the shell that git gives it to. */
+static void put_helper(struct cm_buf *out, const char *self, const char *url)
+{
+	CM_AUTO_BUF struct cm_buf command = { 0 };
+	const char *const words[] = { self, url };
+
+	cm_buf_init(&command, 4 * CM_GITURL_MAX + 8192);
+	for (size_t i = 0; i < 2; i++) {
+		cm_buf_puts(&command, i == 0 ? "!'" : " --answer-git '");
+		for (const char *p = words[i]; *p; p++) {
+			if (*p == '\'')
+				cm_buf_puts(&command, "'\\'");
+			cm_buf_putc(&command, *p);
+		}
+		cm_buf_putc(&command, '\'');
+	}
+	cm_buf_puts(out, "[credential]\n\thelper = ");
+	put_quoted(out, cm_buf_status(&command) == CM_OK ? command.data : "");
+	cm_buf_putc(out, '\n');
+}
+
+static const char *scheme_of(const struct cm_giturl *url)
+{
+	switch (url->kind) {
+	case CM_GITURL_HTTPS:
+		return "https";
+	case CM_GITURL_HTTP:
+		return "http";
+	case CM_GITURL_GIT:
+		return "git";
+	case CM_GITURL_SSH:
+		return "ssh";
+	case CM_GITURL_PATH:
+	case CM_GITURL_FILE:
+		break;
+	}
+	return "file";
+}
+
+static void put_access(struct cm_buf *out, const struct cm_host_git_access *access,
+		       const char *self)
+{
+	const struct cm_giturl *url = access->url;
+	bool is_http = url->text && (url->kind == CM_GITURL_HTTPS || url->kind == CM_GITURL_HTTP);
+
+	cm_buf_printf(out, "[protocol \"%s\"]\n\tallow = always\n", scheme_of(url));
+	if (url->text) {
+		cm_buf_puts(out, "[remote \"origin\"]\n\turl = ");
+		put_quoted(out, url->text);
+		cm_buf_putc(out, '\n');
+	}
+	if (access->ca_file) {
+		cm_buf_puts(out, "[http]\n\tsslCAInfo = ");
+		put_quoted(out, access->ca_file);
+		cm_buf_putc(out, '\n');
+	}
+	if (url->text && access->credential && access->credential->secret)
+		put_helper(out, self, url->text);
+	if (is_http) {
+		cm_buf_puts(out, "[lfs]\n\turl = \"");
+		(void)cm_host_git_lfs_url(url, out, NULL);
+		cm_buf_puts(out, "\"\n");
+	}
+}
+
+int cm_host_git_lfs_url(const struct cm_giturl *url, struct cm_buf *out, struct cm_error *err)
+{
+	size_t len = strlen(url->text);
+
+	while (len > 0 && url->text[len - 1] == '/')
+		len--;
+	cm_buf_append(out, url->text, len);
+	cm_buf_puts(out, len >= 4 && strncmp(url->text + len - 4, ".git", 4) == 0
+				 ? "/info/lfs"
+				 : ".git/info/lfs");
+	return cm_buf_status(out) == CM_OK ? CM_OK
+					   : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+bool cm_host_git_is_safe(const struct cm_giturl *url)
+{
+	if (url->kind == CM_GITURL_HTTPS)
+		return true;
+	/* a name could lead anywhere by the time that git asks for its address */
+	return url->kind == CM_GITURL_HTTP && url->host &&
+	       (strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
+		(cm_text_has_prefix(url->host, "127.") &&
+		 url->host[strspn(url->host, "0123456789.")] == '\0'));
+}
+
+int cm_host_git_config(const struct cm_host_git_access *access, const char *self,
+		       struct cm_buf *out, struct cm_error *err)
+{
+	cm_buf_puts(out, fixed);
+	if (access->url)
+		put_access(out, access, self);
+	return cm_buf_status(out) == CM_OK ? CM_OK
+					   : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
