@@ -130,8 +130,26 @@ static bool is_same_number(const struct cm_key_info *info, const struct cm_spec 
 	       *(const int *)cm_key_field_const(info, has);
 }
 
+/* As a set: in which order they are named makes no other checkout. */
+static bool is_same_list(const struct cm_key_info *info, const struct cm_spec *asked,
+			 const struct cm_spec *has)
+{
+	const struct cm_strv *a = cm_key_field_const(info, asked);
+	const struct cm_strv *b = cm_key_field_const(info, has);
+
+	for (size_t i = 0; i < a->n; i++) {
+		if (!cm_strv_has(b, a->v[i]))
+			return false;
+	}
+	for (size_t i = 0; i < b->n; i++) {
+		if (!cm_strv_has(a, b->v[i]))
+			return false;
+	}
+	return true;
+}
+
 /* Every other key is each run's own, or about something else (which session, what to read,
- * how much of a history that is there already). */
+ * how much of a history or of its content that is there already was fetched). */
 static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_WORKSPACE] = is_same_workspace,
 	[CM_KEY_READ_ONLY] = is_same_switch,
@@ -141,6 +159,8 @@ static agrees_fn *const agrees[CM_KEY_COUNT] = {
 	[CM_KEY_PR] = is_same_number,
 	[CM_KEY_BRANCH] = is_same_text,
 	[CM_KEY_FROM] = is_same_text,
+	[CM_KEY_LFS] = is_same_switch,
+	[CM_KEY_SPARSE] = is_same_list,
 	[CM_KEY_LABEL] = has_labels,
 	[CM_KEY_IDLE_TIMEOUT] = is_same_time,
 	[CM_KEY_LIFETIME] = is_same_time,

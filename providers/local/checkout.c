@@ -95,8 +95,9 @@ static int run_clone(struct cm_local *l, const struct source *source,
 		     struct cm_checkout_result *result, struct cm_error *err)
 {
 	const struct cm_spec *spec = &l->spec;
-	char *argv[16] = { NULL };
+	char *argv[24] = { NULL };
 	char number[CM_CHECKOUT_NUMBER_SIZE];
+	CM_AUTO_FREE char *sparse = NULL;
 	size_t n = 0;
 	int r;
 
@@ -108,6 +109,9 @@ static int run_clone(struct cm_local *l, const struct source *source,
 	cm_checkout_option(argv, &n, "--branch", spec->branch);
 	cm_checkout_option(argv, &n, "--from", spec->base);
 	argv[n++] = (char *)(uintptr_t) "--modules";
+	r = cm_checkout_git_options(spec, !source->mirror, argv, &n, &sparse, err);
+	if (r < 0)
+		return r;
 	r = cm_checkout_helper_run(l, argv, NULL, result, err);
 	(void)snprintf(l->checkout_commit, sizeof(l->checkout_commit), "%s", result->commit);
 	if (r == CM_E_TIMEOUT)
@@ -231,6 +235,9 @@ static int from_here(struct cm_local *l, struct cm_module_list *modules, struct 
 	if (l->spec.depth > 0 && cm_key_is_asked(CM_KEY_DEPTH, &l->spec))
 		cm_local_note(l, "--depth is for what has to be fetched: of a repository on this "
 				 "host all of the history is copied");
+	if (l->spec.filter == CM_FILTER_BLOB_NONE && cm_key_is_asked(CM_KEY_FILTER, &l->spec))
+		cm_local_note(l, "--filter is for what has to be fetched: of a repository on this "
+				 "host all objects are copied");
 	source.path = facts.path;
 	source.git_dir = facts.git_dir;
 	cm_checkout_result_init(&result);

@@ -11,7 +11,9 @@
 
 #define HELPER_INSIDE "/run/casemate/casemate-checkout"
 #define REPORT_MAX (1024UL * 1024)
-#define OPTIONS_MAX 24
+#define OPTIONS_MAX 40
+/* what one argument may have is 128 KiB */
+#define OPTION_BYTES_MAX (100UL * 1024)
 /* a line of progress is shorter */
 #define LINE_MAX_BYTES 512
 
@@ -32,6 +34,33 @@ const char *cm_checkout_number(int value, char *buf)
 {
 	(void)snprintf(buf, CM_CHECKOUT_NUMBER_SIZE, "%d", value);
 	return value != 0 ? buf : NULL;
+}
+
+/* A line each, as the helper takes them; none has a line's end in it. */
+static int join_lines(const struct cm_strv *lines, char **ret, struct cm_error *err)
+{
+	struct cm_buf out;
+
+	cm_buf_init(&out, OPTION_BYTES_MAX);
+	for (size_t i = 0; i < lines->n; i++)
+		cm_buf_printf(&out, "%s%s", i > 0 ? "\n" : "", lines->v[i]);
+	*ret = cm_buf_take(&out);
+	return *ret ? CM_OK : cm_error_set(err, CM_E_LIMIT, 0, "too many directories for --sparse");
+}
+
+int cm_checkout_git_options(const struct cm_spec *spec, bool is_local, char **argv, size_t *n,
+			    char **own_sparse, struct cm_error *err)
+{
+	int r = spec->sparse.n > 0 ? join_lines(&spec->sparse, own_sparse, err) : CM_OK;
+
+	if (r < 0)
+		return r;
+	if (spec->has_lfs)
+		argv[(*n)++] = (char *)(uintptr_t) "--lfs";
+	cm_checkout_option(argv, n, "--sparse", *own_sparse);
+	cm_checkout_option(argv, n, "--filter",
+			   spec->filter == CM_FILTER_BLOB_NONE && !is_local ? "blob:none" : NULL);
+	return CM_OK;
 }
 
 int cm_checkout_helper_mount(struct cm_local_plan *extra, char *path, size_t size,
@@ -138,10 +167,8 @@ static void on_line(void *data, const char *line, size_t len)
 		const char *stage;
 		const char *name;
 	} stages[] = {
-		{ "fetch", "fetch" },
-		{ "loose", "objects" },
-		{ "packs", "packs" },
-		{ "files", "files" },
+		{ "fetch", "fetch" }, { "loose", "objects" }, { "packs", "packs" },
+		{ "lfs", "lfs" },     { "files", "files" },
 	};
 	const struct watch *watch = data;
 	const struct cm_local *l = watch->l;

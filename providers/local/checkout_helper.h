@@ -40,7 +40,13 @@ void cm_checkout_option(char **argv, size_t *n, const char *option, const char *
 #define CM_CHECKOUT_NUMBER_SIZE 12
 const char *cm_checkout_number(int value, char *buf);
 /*
- * Run it in l->jail with these options (NULL-terminated, at most 24) and in (may be NULL) on its
+ * What of the spec libgit2 cannot do, as options; is_local: of a repository on this host nothing has to
+ * be fetched. *own_sparse is the caller's to free, after they were used.
+ */
+int cm_checkout_git_options(const struct cm_spec *spec, bool is_local, char **argv, size_t *n,
+			    char **own_sparse, struct cm_error *err);
+/*
+ * Run it in l->jail with these options (NULL-terminated, at most 40) and in (may be NULL) on its
  * standard input. Notes of its report are passed on. CM_E_TIMEOUT: nothing was heard of it for
  * CM_CHECKOUT_SILENCE_MS. Its report comes from a jail: checked, never trusted.
  */

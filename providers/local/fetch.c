@@ -143,17 +143,31 @@ static void forget(struct cm_buf *credential)
 	cm_buf_clear(credential);
 }
 
+/* Whose content a fetch that leaves others' out has to bring, which is what is checked out. */
+static int add_extent(const struct cm_local_remote *remote, char **argv, size_t *n,
+		      char **own_sparse, struct cm_error *err)
+{
+	const struct cm_spec *spec = remote->spec;
+
+	if (!spec || (!spec->has_lfs && spec->filter != CM_FILTER_BLOB_NONE))
+		return CM_OK;
+	cm_checkout_option(argv, n, "--take-ref", remote->ref);
+	cm_checkout_option(argv, n, "--take-branch", spec->branch);
+	return cm_checkout_git_options(spec, false, argv, n, own_sparse, err);
+}
+
 static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 		      struct cm_checkout_result *result, struct cm_error *err)
 {
 	const struct cm_local_remote *remote = job->remote;
 	const struct cm_local_ssh *ssh = &job->ssh;
 	struct cm_buf credential;
-	char *argv[24] = { NULL };
+	char *argv[40] = { NULL };
 	char pr[CM_CHECKOUT_NUMBER_SIZE];
 	char port[CM_CHECKOUT_NUMBER_SIZE];
 	char depth[CM_CHECKOUT_NUMBER_SIZE];
 	const char *ca_file = NULL;
+	CM_AUTO_FREE char *sparse = NULL;
 	size_t n = 0;
 	int r;
 
@@ -175,6 +189,8 @@ static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
 	cm_checkout_option(argv, &n, "--ssh-port",
 			   cm_checkout_number((int)cm_local_ssh_port(ssh), port));
 	cm_checkout_option(argv, &n, "--depth", cm_checkout_number(remote->depth, depth));
+	if (r == CM_OK)
+		r = add_extent(remote, argv, &n, &sparse, err);
 	if (is_fresh)
 		argv[n++] = (char *)(uintptr_t) "--fresh";
 	if (r == CM_OK)
@@ -255,7 +271,8 @@ static int fetch(struct cm_local *l, struct job *job, const struct cm_store_mirr
 /*
  * Whose the mirror is: the address, and who asked. With another credential another may be allowed to
  * see, so nothing that was fetched with one is seen with the other. Where commits are missing on
- * purpose they would be missed by who wants them, so each depth has its own.
+ * purpose they would be missed by who wants them, so each depth has its own, and so has a partial
+ * clone. A mirror of SHA-256 says itself what it is, and is made anew where the server's is another.
  */
 static char *identity_of(const struct job *job)
 {
@@ -267,7 +284,9 @@ static char *identity_of(const struct job *job)
 	cm_buf_init(&out, 2 * CM_LOCAL_INPUT_MAX);
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&out, 2 * CM_LOCAL_INPUT_MAX);
-	cm_buf_printf(&out, "%s\n%d\n", remote->url, remote->depth);
+	cm_buf_printf(&out, "%s\n%d%s\n", remote->url, remote->depth,
+		      remote->spec && remote->spec->filter == CM_FILTER_BLOB_NONE ? " blob:none"
+										  : "");
 	if (remote->user || !ssh->is_ssh) {
 		cm_buf_printf(&out, "%s\n%s", remote->user ? remote->user : "",
 			      remote->user ? remote->secret : "");
@@ -320,6 +339,7 @@ void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
 					 .ref = l->spec.base ? l->spec.base : l->spec.ref,
 					 .pr = l->spec.pr,
 					 .depth = l->spec.depth,
+					 .spec = &l->spec,
 					 .has_keys = true,
 					 .phase = "fetch" };
 	if (cm_config_git_credential(l->config, &l->spec, &ret->user, &ret->secret))

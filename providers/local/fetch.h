@@ -25,6 +25,8 @@ struct cm_local_remote {
 	int pr;
 	/* commits of history; 0: all */
 	int depth;
+	/* for what of it is checked out, and how: the session's spec; NULL: all, as it is fetched */
+	const struct cm_spec *spec;
 	/* what its server is told when it asks; both NULL: nothing */
 	const char *user;
 	const char *secret;

@@ -73,6 +73,22 @@ static void write_volumes(const struct cm_spec *spec, struct cm_json_writer *w)
 	cm_jw_end_array(w);
 }
 
+/* Beside what a record has members of its own for. */
+static void write_extent(const struct cm_spec *spec, struct cm_json_writer *w)
+{
+	if (spec->has_lfs)
+		cm_jw_kbool(w, "lfs", true);
+	if (spec->filter == CM_FILTER_BLOB_NONE)
+		cm_jw_kbool(w, "filterBlobs", true);
+	if (spec->sparse.n == 0)
+		return;
+	cm_jw_key(w, "sparse");
+	cm_jw_array(w);
+	for (size_t i = 0; i < spec->sparse.n; i++)
+		cm_jw_string(w, spec->sparse.v[i]);
+	cm_jw_end_array(w);
+}
+
 /* Of a record they are members of their own. */
 static void write_modes(const struct cm_spec *spec, struct cm_json_writer *w)
 {
@@ -94,6 +110,7 @@ static char *format(const struct cm_spec *spec, bool with_modes)
 		write_modes(spec, &w);
 	write_limits(&spec->limits, &w);
 	write_volumes(spec, &w);
+	write_extent(spec, &w);
 	cm_jw_end_object(&w);
 	return cm_buf_take(&out);
 }
@@ -170,6 +187,20 @@ static int read_volumes(const struct cm_json *list, struct cm_spec *spec, struct
 	return CM_OK;
 }
 
+static int read_extent(const struct cm_json *has, struct cm_spec *spec, struct cm_error *err)
+{
+	const struct cm_json *list = cm_json_get(has, "sparse");
+
+	spec->has_lfs = cm_json_bool(has, "lfs", false);
+	if (cm_json_bool(has, "filterBlobs", false))
+		spec->filter = CM_FILTER_BLOB_NONE;
+	for (const struct cm_json *v = list ? list->first_child : NULL; v; v = v->next) {
+		if (v->type == CM_JSON_STRING && cm_strv_add(&spec->sparse, v->u.string) < 0)
+			return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
+	}
+	return CM_OK;
+}
+
 static bool is_word(const struct cm_json *has, const char *key, const char *word, bool otherwise)
 {
 	const char *text = cm_json_str(has, key, NULL);
@@ -207,6 +238,8 @@ static int parse(const char *text, struct cm_spec *spec, struct cm_error *err)
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 	if (r == CM_OK)
 		r = read_volumes(cm_json_get(has, "volumes"), spec, err);
+	if (r == CM_OK)
+		r = read_extent(has, spec, err);
 	cm_json_free(doc);
 	return r;
 }
@@ -339,7 +372,8 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 {
 	struct cm_volume *volumes = spec->volumes;
 	size_t n_volumes = spec->n_volumes;
-	struct cm_strv labels;
+	struct cm_strv labels = spec->labels;
+	struct cm_strv sparse = spec->sparse;
 
 	spec->workspace_kind = has->workspace_kind;
 	spec->is_workspace_read_only = has->is_workspace_read_only;
@@ -349,6 +383,8 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	spec->git = has->git;
 	spec->pr = has->pr;
 	spec->depth = has->depth;
+	spec->has_lfs = has->has_lfs;
+	spec->filter = has->filter;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(limits); i++)
 		*limit_at(&spec->limits, i) = *limit_at(&has->limits, i);
 	spec->limits.is_cpuset_optional = has->limits.is_cpuset_optional;
@@ -356,6 +392,8 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	spec->n_volumes = has->n_volumes;
 	has->volumes = volumes;
 	has->n_volumes = n_volumes;
+	spec->sparse = has->sparse;
+	has->sparse = sparse;
 	swap_text(&spec->limits.cpuset, &has->limits.cpuset);
 	swap_text(&spec->workspace, &has->workspace);
 	swap_text(&spec->repo, &has->repo);
@@ -363,7 +401,6 @@ void cm_local_take_over(struct cm_spec *spec, struct cm_spec *has)
 	swap_text(&spec->branch, &has->branch);
 	swap_text(&spec->base, &has->base);
 	swap_text(&spec->rootfs, &has->rootfs);
-	labels = spec->labels;
 	spec->labels = has->labels;
 	has->labels = labels;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
+#include "runtime/base/submodule.h"
 #include "runtime/base/text.h"
 #include "runtime/spec/apply_internal.h"
 #include "runtime/spec/cpuset.h"
@@ -12,6 +13,8 @@
 #include "runtime/spec/retention.h"
 
 #define MAX_NUMBER 64
+/* they are one argument of a program, which may have 128 KiB */
+#define SPARSE_MAX 64
 
 int cm_apply_no_memory(struct cm_error *err)
 {
@@ -215,6 +218,9 @@ static const struct {
 	{ CM_KEY_MIN_LEVEL, "*nested*", CM_E_INVALID,
 	  "is a qualifier: it describes a session and cannot be asked for",
 	  "use --min-level full or --min-level no-cgroup" },
+	{ CM_KEY_FILTER, "tree:*", CM_E_UNSUPPORTED,
+	  "is not supported: without its directories git asks the server for each of them",
+	  "use --filter blob:none" },
 	{ CM_KEY_USER, "0", CM_E_INVALID, "is not a word for a user", "use --user root" },
 	{ CM_KEY_USER, "0:*", CM_E_INVALID, "is not a word for a user", "use --user root" },
 	{ CM_KEY_USER, "1000*", CM_E_INVALID, "is not a word for a user",
@@ -253,7 +259,8 @@ static int apply_word(struct cm_apply *a, struct cm_error *err)
 	_Static_assert(sizeof(enum cm_network) == sizeof(unsigned int) &&
 			       sizeof(enum cm_user) == sizeof(unsigned int) &&
 			       sizeof(enum cm_git_access) == sizeof(unsigned int) &&
-			       sizeof(enum cm_level) == sizeof(unsigned int),
+			       sizeof(enum cm_level) == sizeof(unsigned int) &&
+			       sizeof(enum cm_filter) == sizeof(unsigned int),
 		       "enumerations of the spec are stored as unsigned int");
 	for (const struct cm_key_word *word = a->info->words; word->text; word++) {
 		if (strcmp(word->text, a->setting->value) == 0) {
@@ -333,11 +340,36 @@ static int append_item(struct cm_apply *a, const char *item, struct cm_error *er
 	return CM_OK;
 }
 
+/* As a shell completes a directory's name it ends with a slash. */
+static int append_directory(struct cm_apply *a, struct cm_error *err)
+{
+	const char *value = a->setting->value;
+	size_t len = strlen(value);
+	CM_AUTO_FREE char *path =
+		cm_asprintf("%.*s", (int)(len > 1 && value[len - 1] == '/' ? len - 1 : len), value);
+
+	if (!path)
+		return cm_apply_no_memory(err);
+	if (a->spec->sparse.n >= SPARSE_MAX)
+		return cm_error_set(err, CM_E_LIMIT, 0, "%s: more than %d of them",
+				    a->setting->what, SPARSE_MAX);
+	if (cm_submodule_is_path(path))
+		return append_item(a, path, err);
+	cm_error_set(err, CM_E_INVALID, 0, "%s takes a directory of the repository, not '%.100s'",
+		     a->setting->what, value);
+	cm_error_hint(err,
+		      "name it from the repository's top, without '..': for example --sparse %s",
+		      a->info->example);
+	return CM_E_INVALID;
+}
+
 static int apply_list(struct cm_apply *a, struct cm_error *err)
 {
 	const char *value = a->setting->value;
 	int r;
 
+	if (a->info->key == CM_KEY_SPARSE)
+		return append_directory(a, err);
 	if (a->info->key == CM_KEY_PASS_ENV) {
 		r = cm_apply_check_text(a, value, err);
 		if (r == CM_OK && strchr(value, '=')) {

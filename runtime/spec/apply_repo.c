@@ -10,8 +10,8 @@
 
 void cm_apply_forget_repo(struct cm_apply *a)
 {
-	static const enum cm_key keys[] = { CM_KEY_REPO, CM_KEY_REF, CM_KEY_PR, CM_KEY_BRANCH,
-					    CM_KEY_FROM };
+	static const enum cm_key keys[] = { CM_KEY_REPO,   CM_KEY_REF,	CM_KEY_PR,
+					    CM_KEY_BRANCH, CM_KEY_FROM, CM_KEY_SPARSE };
 	struct cm_spec *spec = a->spec;
 
 	cm_spec_forget_credential(spec);
@@ -20,6 +20,7 @@ void cm_apply_forget_repo(struct cm_apply *a)
 	spec->pr = 0;
 	free(cm_ptr_take(&spec->branch));
 	free(cm_ptr_take(&spec->base));
+	cm_strv_clear(&spec->sparse);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++)
 		cm_apply_forget(a, keys[i]);
 }

@@ -118,7 +118,10 @@ size_t cm_key_count_values(const struct cm_key_info *info, const struct cm_spec 
 		       spec->workspace_kind == CM_WORKSPACE_NONE;
 	if (info->kind == CM_KIND_NUMBER)
 		return *(const int *)cm_key_field_const(info, spec) > 0;
-	if (cm_key_is_switch(info) || cm_key_is_limit(info) || info->kind == CM_KIND_WORD)
+	/* no word has 0: nothing is said */
+	if (info->kind == CM_KIND_WORD)
+		return *(const unsigned int *)cm_key_field_const(info, spec) != 0;
+	if (cm_key_is_switch(info) || cm_key_is_limit(info))
 		return 1;
 	return string_of(info, spec) != NULL;
 }

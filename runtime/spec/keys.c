@@ -16,6 +16,12 @@ static const struct cm_key_word cm_words_network[] = {
 	{ NULL, 0 },
 };
 
+static const struct cm_key_word cm_words_filter[] = {
+	{ "blob:none", CM_FILTER_BLOB_NONE },
+	{ "none", CM_FILTER_NONE },
+	{ NULL, 0 },
+};
+
 static const struct cm_key_word cm_words_user[] = {
 	{ "user", CM_USER_USER },
 	{ "root", CM_USER_ROOT },

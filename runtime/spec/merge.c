@@ -126,20 +126,40 @@ static bool is_only_preferred(const struct cm_merge *m, enum cm_key key)
 	return of && of->n > 0 && !cm_text_has_prefix(of->v[0], "--");
 }
 
+/* How it is fetched is for whatever is checked out, and no mistake in a file where nothing is. */
+static bool is_of_fetch(enum cm_key key)
+{
+	return key == CM_KEY_DEPTH || key == CM_KEY_LFS || key == CM_KEY_FILTER;
+}
+
+/* Does it ask for something of a checkout? */
+static bool is_given(const struct cm_spec *spec, enum cm_key key)
+{
+	if (key == CM_KEY_LFS)
+		return spec->has_lfs;
+	if (key == CM_KEY_FILTER)
+		return spec->filter == CM_FILTER_BLOB_NONE;
+	return cm_key_count_values(cm_key_info(key), spec) > 0;
+}
+
 static int check_checkout(const struct cm_merge *m, struct cm_error *err)
 {
-	static const enum cm_key keys[] = { CM_KEY_REF, CM_KEY_PR, CM_KEY_BRANCH, CM_KEY_FROM,
-					    CM_KEY_DEPTH };
+	static const enum cm_key keys[] = { CM_KEY_REF,	  CM_KEY_PR,  CM_KEY_BRANCH, CM_KEY_FROM,
+					    CM_KEY_DEPTH, CM_KEY_LFS, CM_KEY_SPARSE, CM_KEY_FILTER };
 	const struct cm_spec *spec = m->spec;
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++) {
 		if (spec->workspace_kind != CM_WORKSPACE_REPO && !m->is_of_session &&
-		    cm_key_count_values(cm_key_info(keys[i]), spec) > 0 &&
-		    /* a depth is for whatever is checked out, and no mistake where nothing is */
-		    !(keys[i] == CM_KEY_DEPTH && is_only_preferred(m, keys[i])))
+		    is_given(spec, keys[i]) &&
+		    !(is_of_fetch(keys[i]) && is_only_preferred(m, keys[i])))
 			return contradiction(m, keys[i], "needs --repo",
 					     "name the repository with --repo URL", err);
 	}
+	if (spec->filter == CM_FILTER_BLOB_NONE && spec->has_lfs)
+		return contradiction(m, CM_KEY_FILTER, "and --lfs contradict each other",
+				     "of a repository with Git LFS the large files are not among "
+				     "its objects: leave --filter out",
+				     err);
 	if (spec->base && !spec->branch)
 		return contradiction(m, CM_KEY_FROM, "needs --branch",
 				     "--ref checks out what exists; --branch NAME makes a branch",

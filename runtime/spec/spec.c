@@ -26,7 +26,7 @@ static const size_t vector_fields[] = {
 	offsetof(struct cm_spec, setup_secrets), offsetof(struct cm_spec, env),
 	offsetof(struct cm_spec, pass_env),	 offsetof(struct cm_spec, argv),
 	offsetof(struct cm_spec, labels),	 offsetof(struct cm_spec, labels_asked),
-	offsetof(struct cm_spec, teardown),
+	offsetof(struct cm_spec, teardown),	 offsetof(struct cm_spec, sparse),
 };
 
 static char **string_at(struct cm_spec *spec, size_t i)

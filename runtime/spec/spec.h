@@ -32,6 +32,13 @@ enum cm_network {
 	CM_NETWORK_HOST,
 };
 
+/* What of a repository's objects is fetched; 0: nothing is said, and all are. */
+enum cm_filter {
+	CM_FILTER_NONE = 1,
+	/* no content of files */
+	CM_FILTER_BLOB_NONE,
+};
+
 enum cm_workspace_kind {
 	/* git top level above the current directory; for a named session its own directory */
 	CM_WORKSPACE_DEFAULT = 0,
@@ -128,6 +135,10 @@ struct cm_spec {
 	char *base;
 	/* commits of history; 0: all of it */
 	int depth;
+	bool has_lfs;
+	/* directories that are checked out, below the repository's top; none: all of them */
+	struct cm_strv sparse;
+	enum cm_filter filter;
 	struct cm_strv setup;
 	/* 0: the session's */
 	enum cm_network setup_network;
