@@ -130,7 +130,7 @@ static const char *origin_of(const struct run *run)
 
 static int write_by_git(struct run *run, struct cm_error *err)
 {
-	static const struct cm_host_git_access none = { NULL };
+	const struct cm_host_git_access access = { .has_lfs = run->opts->wants.has_lfs };
 	const char *git_dir = git_repository_path(run->target.repo);
 	struct cm_host_git git = CM_HOST_GIT_INIT;
 	char hex[CM_HOST_GIT_HEX_SIZE];
@@ -140,7 +140,7 @@ static int write_by_git(struct run *run, struct cm_error *err)
 		.dir = run->target.partial_path,
 		.commit = git_oid_tostr(hex, sizeof(hex), &run->resolved.commit),
 	};
-	int r = cm_host_git_open(&git, &none, run->rep, err);
+	int r = cm_host_git_open(&git, &access, run->rep, err);
 
 	if (r == CM_OK)
 		r = cm_host_git_tree_checkout(&git, &tree, run->rep, err);

@@ -37,6 +37,8 @@ struct cm_host_git_access {
 	const struct cm_credential *credential;
 	/* certificates that are believed, PEM; NULL: the system's */
 	const char *ca_file;
+	/* is git-lfs run for the files that are its? else they stay pointers */
+	bool has_lfs;
 };
 
 struct cm_host_git {

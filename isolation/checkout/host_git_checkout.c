@@ -48,7 +48,8 @@ static int step_source(struct run *run, struct cm_error *err)
 {
 	/* what it has of other addresses is not asked: a path of this host is all there is */
 	static const struct cm_giturl here = { .kind = CM_GITURL_PATH };
-	const struct cm_host_git_access local = { .url = &here };
+	const struct cm_host_git_access local = { .url = &here,
+						  .has_lfs = run->opts->wants.has_lfs };
 	CM_AUTO_FREE char *dot_git = NULL;
 	int r = cm_host_git_check(run->opts->wants.has_lfs, err);
 

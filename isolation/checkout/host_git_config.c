@@ -46,11 +46,6 @@ static const char fixed[] =
 	/* as guard.c has it, which does not see a child's connections */
 	"\tlowSpeedLimit = 1000\n"
 	"\tlowSpeedTime = 25\n"
-	"[filter \"lfs\"]\n"
-	"\tclean = git-lfs clean -- %f\n"
-	"\tsmudge = git-lfs smudge -- %f\n"
-	"\tprocess = git-lfs filter-process\n"
-	"\trequired = true\n"
 	"[lfs]\n"
 	/* seconds without a byte */
 	"\tactivitytimeout = 25\n"
@@ -64,6 +59,12 @@ static const char fixed[] =
 	"\tstandalonetransferagent =\n"
 	"[lfs \"transfer\"]\n"
 	"\tmaxretries = 1\n";
+
+static const char lfs_filter[] = "[filter \"lfs\"]\n"
+				 "\tclean = git-lfs clean -- %f\n"
+				 "\tsmudge = git-lfs smudge -- %f\n"
+				 "\tprocess = git-lfs filter-process\n"
+				 "\trequired = true\n";
 
 static void put_quoted(struct cm_buf *out, const char *text)
 {
@@ -170,6 +171,8 @@ int cm_host_git_config(const struct cm_host_git_access *access, const char *self
 		       struct cm_buf *out, struct cm_error *err)
 {
 	cm_buf_puts(out, fixed);
+	if (access->has_lfs)
+		cm_buf_puts(out, lfs_filter);
 	if (access->url)
 		put_access(out, access, self);
 	return cm_buf_status(out) == CM_OK ? CM_OK

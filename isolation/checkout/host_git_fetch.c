@@ -531,7 +531,9 @@ int cm_host_git_check_fetch(const struct cm_fetch_options *opts, const struct cm
 
 static int open_all(struct fetch *f, struct cm_error *err)
 {
-	const struct cm_host_git_access access = { f->url, f->opts->credential, f->opts->ca_file };
+	const struct cm_host_git_access access = { .url = f->url,
+						   .credential = f->opts->credential,
+						   .ca_file = f->opts->ca_file };
 	int r = cm_host_git_open(&f->git, &access, f->rep, err);
 
 	if (r < 0)

@@ -167,7 +167,7 @@ int cm_host_git_fetch_lfs(const struct cm_fetch_options *opts, const struct cm_g
 			  struct cm_report *rep, struct cm_error *err)
 {
 	struct fetch f = { .opts = opts, .url = url, .rep = rep, .git = CM_HOST_GIT_INIT };
-	const struct cm_host_git_access access = { url, opts->credential, opts->ca_file };
+	const struct cm_host_git_access access = { url, opts->credential, opts->ca_file, true };
 	int r = cm_host_git_open(&f.git, &access, rep, err);
 
 	cm_buf_init(&f.include, INCLUDE_MAX);
