@@ -14,13 +14,10 @@
 #include <unistd.h>
 
 #include "isolation/checkout/guard.h"
+#include "isolation/checkout/lfs.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
-
-/* as tree.c has them */
-#define LFS_POINTER_MAX 1024
-static const char lfs_magic[] = "version https://git-lfs.github.com/spec/";
 
 /* "git -C DIR CONFIG...", one key. */
 static int set_key(struct cm_host_git *g, const char *dir, const char *key, const char *value,
@@ -187,20 +184,21 @@ struct pointers {
 
 static bool is_pointer(int dir_fd, const char *path)
 {
-	char text[LFS_POINTER_MAX + 1];
+	char text[CM_LFS_POINTER_MAX + 1];
 	CM_AUTO_FD int fd = -1;
 	CM_AUTO_FD int parent = -1;
 	const char *base;
 	struct stat st;
+	ssize_t n;
 
 	if (cm_open_parent_at(dir_fd, path, &parent, &base) < 0)
 		return false;
 	fd = openat(parent >= 0 ? parent : dir_fd, base,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LFS_POINTER_MAX)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CM_LFS_POINTER_MAX)
 		return false;
-	return cm_read_all(fd, text, sizeof(text)) >= (ssize_t)sizeof(lfs_magic) - 1 &&
-	       memcmp(text, lfs_magic, sizeof(lfs_magic) - 1) == 0;
+	n = cm_read_all(fd, text, sizeof(text));
+	return n > 0 && cm_lfs_is_pointer(text, (size_t)n);
 }
 
 static int count_pointer(void *data, const char *path, size_t len)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "isolation/checkout/changes.h"
+#include "isolation/checkout/lfs.h"
 #include "isolation/checkout/worktree.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
@@ -152,11 +153,50 @@ static void name_place(const struct cm_switch *sw, char *buf, size_t size)
 		       sw->branch ? sw->branch : hex);
 }
 
+/* Files of Git LFS among the changes: those in whose way something is, or those that are written. */
+static size_t count_lfs(const struct run *run, bool is_blocked)
+{
+	const struct cm_changes *changes = &run->changes;
+	const git_oid *commit = is_blocked ? &changes->old_commit : &changes->new_commit;
+	size_t n = 0;
+
+	for (size_t i = 0; i < changes->n; i++) {
+		const struct cm_change *c = &changes->v[i];
+		uint32_t mode = is_blocked ? c->old_mode : c->new_mode;
+
+		n += c->is_blocked == is_blocked &&
+		     (mode == GIT_FILEMODE_BLOB || mode == GIT_FILEMODE_BLOB_EXECUTABLE) &&
+		     cm_lfs_is_file(run->ex->repo, commit, c->path,
+				    is_blocked ? &c->old_id : &c->new_id);
+	}
+	return n;
+}
+
+/* Their content is git-lfs's to bring and to compare, which is not here. */
+static int note_lfs(struct run *run, bool is_blocked, struct cm_error *err)
+{
+	size_t n = count_lfs(run, is_blocked);
+
+	if (n == 0)
+		return CM_OK;
+	if (is_blocked)
+		return cm_report_note(run->rep, err,
+				      "%zu of them %s of Git LFS, whose content is not compared: "
+				      "git in the session can switch (--git rw)",
+				      n, n == 1 ? "is" : "are");
+	run->rep->lfs_pointers += n;
+	return cm_report_note(run->rep, err,
+			      "%zu file%s of Git LFS that changed %s: 'git lfs pull' in the "
+			      "session fetches the content (--git rw, --network host)",
+			      n, n == 1 ? "" : "s", n == 1 ? "is a pointer" : "are pointers");
+}
+
 static int note_blocked(struct run *run, struct cm_error *err)
 {
 	char place[256];
 	char names[400] = "";
 	size_t shown = 0;
+	int r;
 
 	name_place(run->sw, place, sizeof(place));
 	for (size_t i = 0; i < run->changes.n && shown < NAMES_MAX; i++) {
@@ -168,11 +208,12 @@ static int note_blocked(struct run *run, struct cm_error *err)
 			       shown > 0 ? ", " : "", run->changes.v[i].path);
 		shown++;
 	}
-	return cm_report_note(run->rep, err,
-			      "the checkout stays as it is, and not on %s: changes that are not "
-			      "committed would be overwritten in %zu file%s: %s%s",
-			      place, run->changes.n_blocked, run->changes.n_blocked == 1 ? "" : "s",
-			      names, run->changes.n_blocked > shown ? ", ..." : "");
+	r = cm_report_note(run->rep, err,
+			   "the checkout stays as it is, and not on %s: changes that are not "
+			   "committed would be overwritten in %zu file%s: %s%s",
+			   place, run->changes.n_blocked, run->changes.n_blocked == 1 ? "" : "s",
+			   names, run->changes.n_blocked > shown ? ", ..." : "");
+	return r == CM_OK ? note_lfs(run, true, err) : r;
 }
 
 /* Half a merge is work that is not committed, whatever files it touches. */
@@ -355,6 +396,8 @@ static int carry_out(struct run *run, bool *ret_is_done, struct cm_error *err)
 		return r;
 	run->rep->files += run->changes.n;
 	r = note_submodules(run, err);
+	if (r == CM_OK)
+		r = note_lfs(run, false, err);
 	if (r < 0)
 		return r;
 	run->ex->is_unfinished = false;

@@ -14,12 +14,9 @@
 #include <string.h>
 
 #include "isolation/checkout/gitlinks.h"
+#include "isolation/checkout/lfs.h"
 #include "isolation/checkout/modules.h"
 #include "runtime/base/fd.h"
-
-/* The specification of the pointer file allows no more; real ones have about 130 bytes. */
-#define LFS_POINTER_MAX 1024
-static const char lfs_magic[] = "version https://git-lfs.github.com/spec/";
 
 /*
  * Sees each file to which the attribute filter=lfs applies, and changes none: a pointer without
@@ -35,21 +32,12 @@ static int observe_lfs(git_filter *self, void **payload, const git_filter_source
 		       const char **attr_values)
 {
 	struct lfs_observer *observer = (struct lfs_observer *)self;
-	CM_AUTO_GIT(git_odb) git_odb *odb = NULL;
-	CM_AUTO_GIT(git_odb_object) git_odb_object *blob = NULL;
 	const git_oid *id = git_filter_source_id(src);
-	git_object_t type;
-	size_t len;
 
 	(void)payload;
 	(void)attr_values;
-	if (git_filter_source_mode(src) != GIT_FILTER_TO_WORKTREE || !id ||
-	    git_repository_odb(&odb, git_filter_source_repo(src)) < 0)
-		return GIT_PASSTHROUGH;
-	if (git_odb_read_header(&len, &type, odb, id) == 0 && type == GIT_OBJECT_BLOB &&
-	    len >= sizeof(lfs_magic) - 1 && len <= LFS_POINTER_MAX &&
-	    git_odb_read(&blob, odb, id) == 0 &&
-	    memcmp(git_odb_object_data(blob), lfs_magic, sizeof(lfs_magic) - 1) == 0)
+	if (git_filter_source_mode(src) == GIT_FILTER_TO_WORKTREE && id &&
+	    cm_lfs_is_pointer_blob(git_filter_source_repo(src), id))
 		observer->pointers++;
 	return GIT_PASSTHROUGH;
 }

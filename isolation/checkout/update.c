@@ -6,6 +6,7 @@
 
 #include "isolation/checkout/existing.h"
 #include "isolation/checkout/history.h"
+#include "isolation/checkout/host_git_tree.h"
 #include "isolation/checkout/incoming.h"
 #include "isolation/checkout/source.h"
 #include "isolation/checkout/switch.h"
@@ -42,8 +43,16 @@ static bool wants_switch(const struct run *run)
 
 static int step_source(struct run *run, struct cm_error *err)
 {
-	int r = cm_source_open(run->opts->source, &run->source, err);
+	int r;
 
+	if (cm_host_git_is_sha256(run->opts->source)) {
+		cm_error_set(err, CM_E_UNSUPPORTED, 0,
+			     "a checkout of a SHA-256 repository is not updated from outside");
+		cm_error_hint(err, "fetch and switch with git, in the session (--git rw, --network "
+				   "host)");
+		return CM_E_UNSUPPORTED;
+	}
+	r = cm_source_open(run->opts->source, &run->source, err);
 	return r == CM_OK ? cm_refs_read(run->source.repo, &run->refs, err) : r;
 }
 

@@ -203,6 +203,8 @@ static int from_remote(struct task *task, struct cm_checkout_result *result, str
 	cm_local_remote_of(task->of, &remote);
 	remote.ref = update->base ? update->base : update->ref;
 	remote.pr = update->pr;
+	/* content beside git's own objects stays git-lfs's to fetch */
+	remote.spec = NULL;
 	if (update->is_unshallow)
 		remote.depth = 0;
 	r = cm_local_fetch(&task->l, &remote, take, task, result, err);
@@ -234,6 +236,19 @@ static int check_unshallow(const struct cm_local *l, struct cm_error *err)
 		     l->session.record.id);
 	cm_error_hint(err, "it has all of its history: leave --unshallow out");
 	return CM_E_INVALID;
+}
+
+/* Objects that come from outside would lack those that they name, and git would take that for damage. */
+static int check_partial(const struct cm_local *l, struct cm_error *err)
+{
+	if (l->spec.filter != CM_FILTER_BLOB_NONE || !cm_giturl_is_remote(l->spec.repo))
+		return CM_OK;
+	cm_error_set(err, CM_E_UNSUPPORTED, 0,
+		     "the checkout of session '%s' is a partial clone (--filter), which is not "
+		     "updated from outside",
+		     l->session.record.id);
+	cm_error_hint(err, "fetch and switch with git, in the session (--git rw, --network host)");
+	return CM_E_UNSUPPORTED;
 }
 
 static int check_repository(const struct cm_local *l, struct cm_error *err)
@@ -307,12 +322,17 @@ int cm_local_update(struct cm_local *l, struct cm_error *err)
 	int r = check_repository(l, err);
 
 	if (r == CM_OK)
+		r = check_partial(l, err);
+	if (r == CM_OK)
 		r = check_unshallow(l, err);
 	if (r < 0)
 		return r;
 	if (cm_key_is_asked(CM_KEY_DEPTH, &l->spec))
 		cm_local_note(l, "--depth is for a first checkout: this one keeps the history that "
 				 "it has");
+	if (cm_key_is_asked(CM_KEY_FILTER, &l->spec))
+		cm_local_note(l, "--filter is for a first checkout: this one keeps the objects "
+				 "that it has");
 	r = run_update(l, err);
 	if (r == CM_OK)
 		cm_local_phase(l, "update", start_us);
@@ -344,8 +364,8 @@ int cm_local_update_finish(struct cm_local *l, struct cm_error *err)
 /* The first option that only a checkout that is there can do without --repo; "" where none is given. */
 static const char *asked_of_checkout(const struct cm_local *l)
 {
-	static const enum cm_key keys[] = { CM_KEY_REF, CM_KEY_PR, CM_KEY_BRANCH, CM_KEY_FROM,
-					    CM_KEY_DEPTH };
+	static const enum cm_key keys[] = { CM_KEY_REF,	  CM_KEY_PR,  CM_KEY_BRANCH, CM_KEY_FROM,
+					    CM_KEY_DEPTH, CM_KEY_LFS, CM_KEY_SPARSE, CM_KEY_FILTER };
 
 	if (l->update->is_unshallow)
 		return "unshallow";

@@ -395,6 +395,56 @@ is "$(grep -caF "$https_token" "$work/out")$(traces "$https_token")" 0 'the toke
 run rm --files d
 finish
 
+# A checkout that is there is libgit2's to bring up to date; what it cannot is refused, or said.
+begin_hostgit 'brought up to date'
+app=$repos/app
+rm -rf "$app" && repo_with_lfs "$app"
+head_of() { git -c safe.directory='*' -C "$root/$1/$2" log -1 --format=%s "${3:-HEAD}"; }
+run checkout l --repo "$lfs_url/open/app" --lfs --network host --git rw
+run checkout s --repo "$https_url/open/app" --sparse docs
+run checkout f --repo "$https_url/open/app" --filter blob:none
+run checkout n --repo "$https_url/open/new"
+run checkout p --repo "$repos/new"
+for name in s f; do
+	like "$(cat "$root/$name/app/top.bin")" 'version https://git-lfs*' "$name: without --lfs git leaves pointers, too"
+done
+git -C "$app" checkout -q -b beside && echo other | lfs_file "$app/new.bin" && commit "$app" beside
+git -C "$app" checkout -q main && echo changed | lfs_file "$app/top.bin" && commit "$app" later
+run checkout l
+is "$rc $(head_of l app) $(head_of l app origin/main)" '0 lfs later' 'with LFS content: without a switch'
+: >"$lfs_log"
+run checkout l --ref beside
+is "$rc $(head_of l app) $(grep -c '/objects/' "$lfs_log")" '0 beside 0' 'and with one, for which nothing of LFS is fetched'
+like "$(err)" "*note: 1 file of Git LFS that changed is a pointer: 'git lfs pull' in the session*" 'what is a pointer then is said'
+like "$(cat "$root/l/app/new.bin") $(cat "$root/l/app/docs/d.bin")" 'version https://git-lfs*documents' 'the others have their content'
+run run --session l -- sh -c 'git lfs pull && cat new.bin && git status --short'
+expect_out other 'which that command brings'
+run run --session l -- sh -c 'cp top.bin top && mv top top.bin'
+run checkout l --ref main
+like "$rc $(head_of l app) $(err)" "0 beside *would be overwritten in *'top.bin'*of them *of Git LFS, whose content is not compared*" \
+	'what has content is not overwritten'
+run checkout s
+is "$rc $(head_of s app) $(head_of s app origin/main)" '0 lfs later' 'sparse: without a switch'
+run checkout s --ref main
+refused '*is a sparse checkout' '*switch with git, in the session*' 'with one'
+forget_requests
+run checkout f
+refused "the checkout of session 'f' is a partial clone (--filter), *" '*with git, in the session*' 'a partial clone'
+is "$(requests https)" '' 'before anything is asked for'
+for name in n p; do
+	run checkout $name
+	refused '*a checkout of a SHA-256 repository is not updated from outside' '*with git, in the session*' "SHA-256: $name"
+	run run --session $name -- git log -1 --format=%s
+	is "$rc $(out) $(grep -c 'broken off' "$work/err")" '0 second 0' "SHA-256: $name: is as it was"
+done
+run checkout s --filter none
+like "$rc $(err)" '0 *note: --filter is for a first checkout*' 'another --filter has no effect, which is said'
+run checkout x --sparse docs
+refused "there is no session 'x' for --sparse" '*--repo URL' 'of no session'
+for name in l s f n p; do run rm --files $name; done
+rm -rf "$app"
+finish
+
 # Hooks and configuration of the repository, on this host and on the server; attributes in its tree.
 begin_hostgit 'a hostile repository'
 ran=$work/w/ran
