@@ -31,6 +31,8 @@ struct fetch {
 	struct cm_ssh ssh;
 	struct cm_mirror mirror;
 	git_remote *remote;
+	/* libgit2 has read the server's refs */
+	bool has_refs;
 	/* "+SOURCE:DESTINATION" */
 	struct cm_strv refspecs;
 	/* full names beside branches and tags that the server has */
@@ -152,6 +154,7 @@ static int connect(struct fetch *f, struct cm_error *err)
 					address ? address : f->url.text) < 0)
 		return cm_library_error(err, "cannot use the address");
 	r = git_remote_connect_ext(f->remote, GIT_DIRECTION_FETCH, &opts);
+	f->has_refs = r == 0;
 	return r < 0 ? failed(f, r, err) : CM_OK;
 }
 
@@ -355,13 +358,17 @@ static int run(struct fetch *f, struct cm_error *err)
 	return r;
 }
 
-/* What libgit2 makes of a server whose ids are longer than it knows. */
+/*
+ * What libgit2 makes of a server whose ids are longer than it knows: it says the same of noise, so that
+ * git has to ask once more.
+ */
 static bool may_be_sha256(const struct fetch *f, const struct cm_error *why)
 {
 	static const char *const texts[] = { "parsing REF", "object format", "object-format",
 					     "oid type" };
 
-	if (f->state.reason != CM_FETCH_PROTOCOL && f->state.reason != CM_FETCH_UNKNOWN)
+	if (f->has_refs ||
+	    (f->state.reason != CM_FETCH_PROTOCOL && f->state.reason != CM_FETCH_UNKNOWN))
 		return false;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(texts); i++) {
 		if (strstr(why->msg, texts[i]))
@@ -378,18 +385,19 @@ static int run_library(struct fetch *f, struct cm_error *err)
 	const char *reason;
 	bool is_sha256 = false;
 	int r = run(f, &why);
+	int of;
 
 	if (r < 0 && may_be_sha256(f, &why)) {
 		reason = f->rep->reason;
 		f->rep->reason = NULL;
-		r = cm_host_git_fetch(f->opts, &f->url, f->rep, &is_sha256, &of_git);
+		of = cm_host_git_fetch(f->opts, &f->url, f->rep, &is_sha256, &of_git);
 		/* it is none: then what libgit2 said is what there is to say */
-		if (r == CM_OK || is_sha256)
+		if (is_sha256) {
 			why = of_git;
-		else
+			r = of;
+		} else {
 			f->rep->reason = reason;
-		if (r == CM_OK && !is_sha256)
-			return r;
+		}
 	}
 	if (r < 0 && err)
 		*err = why;
@@ -405,7 +413,7 @@ static int run_either(struct fetch *f, struct cm_error *err)
 
 	if (opts->wants.filters_blobs || (opts->depth > 0 && !CM_LIBRARY_HAS_DEPTH) ||
 	    (is_sha256 && cm_host_git_check(false, NULL) == CM_OK))
-		r = cm_host_git_fetch(opts, &f->url, f->rep, &is_sha256, err);
+		r = cm_host_git_fetch(opts, &f->url, f->rep, NULL, err);
 	else
 		r = run_library(f, err);
 	return r == CM_OK && opts->wants.has_lfs ? cm_host_git_fetch_lfs(opts, &f->url, f->rep, err)

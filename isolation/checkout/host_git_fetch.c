@@ -40,6 +40,7 @@ struct fetch {
 	int dir_fd;
 	char *path;
 	bool is_new;
+	bool is_for_sha256_alone;
 	/* of the server */
 	size_t n_refs;
 	size_t refs_bytes;
@@ -481,6 +482,8 @@ static int run(struct fetch *f, struct cm_error *err)
 	struct cm_error why = CM_ERROR_INIT;
 	int r = ask_refs(f, err);
 
+	if (r == CM_OK && f->is_for_sha256_alone && !f->is_sha256)
+		r = cm_error_set(err, CM_E_UNSUPPORTED, 0, "it is no SHA-256 repository");
 	if (r == CM_OK)
 		r = note(f, err);
 	if (r == CM_OK && f->is_sha256 && f->opts->wants.filters_blobs) {
@@ -558,14 +561,18 @@ static void clear(struct fetch *f)
 int cm_host_git_fetch(const struct cm_fetch_options *opts, const struct cm_giturl *url,
 		      struct cm_report *rep, bool *ret_is_sha256, struct cm_error *err)
 {
-	struct fetch f = {
-		.opts = opts, .url = url, .rep = rep, .git = CM_HOST_GIT_INIT, .dir_fd = -1
-	};
+	struct fetch f = { .opts = opts,
+			   .url = url,
+			   .rep = rep,
+			   .git = CM_HOST_GIT_INIT,
+			   .dir_fd = -1,
+			   .is_for_sha256_alone = ret_is_sha256 != NULL };
 	int r = open_all(&f, err);
 
 	if (r == CM_OK)
 		r = run(&f, err);
-	*ret_is_sha256 = f.is_sha256;
+	if (ret_is_sha256)
+		*ret_is_sha256 = f.is_sha256;
 	clear(&f);
 	return r;
 }

@@ -20,7 +20,8 @@ int cm_host_git_check_fetch(const struct cm_fetch_options *opts, const struct cm
 			    struct cm_error *err);
 /*
  * As cm_fetch: the mirror's branches, tags and HEAD are the remote's then. With a filter what the
- * checkout needs is there, too. *ret_is_sha256: of what was fetched.
+ * checkout needs is there, too. ret_is_sha256 NULL: whatever kind of repository it is; else nothing is
+ * fetched, and CM_E_UNSUPPORTED returned, where it is none of SHA-256.
  */
 int cm_host_git_fetch(const struct cm_fetch_options *opts, const struct cm_giturl *url,
 		      struct cm_report *rep, bool *ret_is_sha256, struct cm_error *err);
