@@ -2,6 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # --repo of a server that misbehaves, of one that goes away, and of a repository that was made to do
 # harm: a clear error within bounded time, memory and disk, nothing gained and nothing left.
+#
+# Whose run it is matters little to what a server does: what can be had over http and git, by a run and
+# by the helper alone, is tried half by root and half by the user, so that each caller sees each server
+# in both ways and both together see all of it.  So it is with what comes a moment later, and with
+# whom a fetch loses in which phase.  What waits for long does so beside the rest.
 # shellcheck disable=SC2016,SC2154
 # SC2016: what single quotes keep from this shell is for the shell inside
 # SC2154: what servers are is set by servers.sh
@@ -47,10 +52,21 @@ print(status, int(1000 * (time.monotonic() - start)),
       resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)' "$@"
 }
 
+# The half of what is numbered that is this caller's.
+parity=$([ "$identity" = root ] && echo 0 || echo 1)
+is_mine() { [ $((($1 + parity) % 2)) = 0 ]; } # NUMBER
+
 # --- the helper alone: every mode at once ---------------------------------------------------------
 
-# MODE|SCHEMES|REASON|SECONDS
-modes() {
+# MODE|SCHEMES|REASON|SECONDS: those that are waited for, or the others
+modes() { # slow|quick
+	case $1 in
+	slow) all_modes | grep -E '\|(silent|too-slow)\|' ;;
+	quick) all_modes | grep -Ev '\|(silent|too-slow)\|' ;;
+	esac
+}
+
+all_modes() {
 	cat <<-EOF
 		stop|http git|broken-off|15
 		reset|http git|broken-off|15
@@ -84,34 +100,41 @@ modes() {
 }
 
 # helper_at DIR URL: its report in DIR.out
+helper=$top/bin/casemate-checkout
 helper_at() {
 	mkdir -p "$1"
 	give "$1"
-	measured "${as[@]}" timeout -k 1 150 "$top/bin/casemate-checkout" --fetch "$2" --mirror "$1" \
+	measured "${as[@]}" timeout -k 1 150 "$helper" --fetch "$2" --mirror "$1" \
 		--report-fd 1 >"$1.out" 2>"$1.err"
 }
 
-each_mode() { # COMMAND: with mode, scheme, address, its arguments
-	local mode schemes reason seconds scheme
+# The longest of all is one caller's run: the other sees it by the helper.
+is_run_here() { [ "$1" != slow-pack ] || [ "$identity" = plain ]; } # MODE
+
+each_mode() { # slow|quick run|helper COMMAND: with mode, scheme, address, its arguments
+	local mode schemes reason seconds n=0 way=0
+	[ "$2" = run ] || way=1
 	while IFS='|' read -r mode schemes reason seconds; do
+		n=$((n + 1))
+		[ "$2" != run ] || is_run_here "$mode" || continue
 		begin_server "$mode"
-		for scheme in $schemes; do
-			case $scheme in
-			http) "$1" "$mode" http "$url_http" "$reason" "$seconds" ;;
-			git) "$1" "$mode" git "$url_git" "$reason" "$seconds" ;;
-			esac
-		done
-	done < <(modes)
+		if [ "$schemes" = http ] || is_mine $((n + way)); then
+			"$3" "$mode" http "$url_http" "$reason" "$seconds"
+		else
+			"$3" "$mode" git "$url_git" "$reason" "$seconds"
+		fi
+	done < <(modes "$1")
 }
 
 background_pids=()
+fetches=
 fetch_bad() { # MODE SCHEME URL
-	helper_at "$work/runs/$1-$2" "$3" &
+	helper_at "$fetches/$1-$2" "$3" &
 	background_pids+=($!)
 }
 
 check_bad() { # MODE SCHEME URL REASON SECONDS
-	local dir=$work/runs/$1-$2 status ms kb
+	local dir=$fetches/$1-$2 status ms kb
 	read -r status ms kb < <(tail -n 1 "$dir.err")
 	is "$(json reason "$dir.out")" "$4" "$1, $2: the reason"
 	[ "$status" != 0 ] && [ -n "$(json msg "$dir.out")" ] && [ -n "$(json hint "$dir.out")" ]
@@ -168,51 +191,6 @@ hint: *" "$1, $2: says what failed, and a hint"
 	[ "$2" != http ] || is "$(bad_asked | grep -c '^GET ')" "$tries" "$1: so often it was asked"
 }
 
-begin_remote 'a server that misbehaves'
-each_mode run_bad
-wait "${background_pids[@]}"
-each_mode check_run
-[ ! -e "$work/w/ran" ]
-ok 'no command ran'
-is "$(find "$root" -mindepth 1 2>/dev/null)" '' 'no checkout is left, whole or in part'
-is "$(find "$mirrors" -name '*.new' -o -path '*/pack/*' -type f)" '' 'nor a part of a pack'
-begin_server good
-run run --repo "$url_http" -- git rev-parse HEAD
-expect_out "$head" 'control: of one that does not'
-stop_servers
-addresses=()
-background_pids=()
-rm -rf "${work:?}/runs"
-finish
-
-begin_remote 'a moment later'
-for mode in reset reset-pack stop checksum; do
-	server_bad $mode "${plain_pack[@]}" --good-after 1
-	run run --repo "$bad_url" -- git rev-parse HEAD
-	is "$rc $(out) $(grep -c 'trying again' "$work/err")" "0 $head 1" "$mode: the second try goes well"
-	server_bad $mode "${plain_pack[@]}" --good-after 3
-	run run --repo "$bad_url" -- true
-	expect_status 125 "$mode: there are three"
-	run run --repo "$bad_url" -- git rev-parse HEAD
-	is "$rc $(out)" "0 $head" "$mode: the same mirror is used then"
-done
-finish
-
-begin_remote 'the helper'
-each_mode fetch_bad
-wait "${background_pids[@]}"
-each_mode check_bad
-stop_servers
-addresses=()
-rm -rf "${work:?}/runs"
-finish
-
-# Enough files that writing them takes a while.
-(cd "$repos" && repo_many_files large 6000)
-server_git "$repos" || skip_all TOOLS "no $missing"
-large_url=$git_url/large
-plain_url=$git_url/plain
-
 # --- disk, processor time, memory -------------------------------------------------------------------
 
 # A file system of 20 MiB at $small, with nothing in it.
@@ -265,21 +243,21 @@ t_disk() {
 
 t_processor_time() {
 	begin_server inflate
-	mkdir -p "$work/runs/cpu"
-	give "$work/runs"
+	mkdir -p "$work/bounds/cpu"
+	give "$work/bounds"
 	measured "${as[@]}" prlimit --cpu=2:60 timeout -k 1 150 "$top/bin/casemate-checkout" --fetch \
-		"$url_git" --mirror "$work/runs/cpu" --report-fd 1 >"$work/out" 2>"$work/err"
+		"$url_git" --mirror "$work/bounds/cpu" --report-fd 1 >"$work/out" 2>"$work/err"
 	is "$(json code) $(json reason)" 'limit too-much-work' 'a lower limit of the caller holds'
-	is "$(find "$work/runs/cpu" -path '*/pack/*' -type f)" '' 'and leaves nothing'
+	is "$(find "$work/bounds/cpu" -path '*/pack/*' -type f)" '' 'and leaves nothing'
 
 }
 
 t_memory() {
-	check_out "$repos/zeros" "$work/runs/t" --data=200000000
+	check_out "$repos/zeros" "$work/bounds/t" --data=200000000
 	is "$rc $(json code) $(json reason)" '1 limit too-much-memory' 'a file that needs more'
-	[ "$kb" -lt 300000 ] && [ -z "$(find "$work/runs" -mindepth 1 -maxdepth 1 -name 't*')" ]
+	[ "$kb" -lt 300000 ] && [ -z "$(find "$work/bounds" -mindepth 1 -maxdepth 1 -name 't*')" ]
 	ok "and gets no more, and leaves nothing ($kb KB)"
-	check_out "$repos/plain" "$work/runs/t" --data=200000000
+	check_out "$repos/plain" "$work/bounds/t" --data=200000000
 	is "$rc" 0 'control: one that does not'
 }
 
@@ -289,39 +267,135 @@ begin_name_server() {
 	new_server_dir
 	printf 'nameserver 127.0.0.77\noptions timeout:30 attempts:5\n' >"$server_dir/resolv.conf"
 	: >"$server_dir/log"
-	serve "says_port $server_dir/log" "$server_dir/log" python3 -c 'import signal, socket
+	name_log=$server_dir/log
+	serve "says_port $name_log" "$name_log" python3 -c 'import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("127.0.0.77", 53))
 print("port 53", flush=True)
-signal.pause()' || return 1
+while s.recv(512):
+    print("asked", flush=True)' || return 1
 	mount --bind "$server_dir/resolv.conf" /etc/resolv.conf
 }
 
+begin_name() {
+	begin_name_server || return
+	helper_at "$aside/name" http://a-name.example.org/x &
+	aside_pids+=($!)
+	until_true 20 has_asked_name
+	umount /etc/resolv.conf
+}
+has_asked_name() { grep -q asked "$name_log"; }
+
 t_name_server() {
-	begin_name_server || {
+	[ -e "$aside/name.err" ] || {
 		skip ROOT 'no name server of our own' 'a name server that does not answer'
 		return
 	}
-	helper_at "$work/runs/name" http://a-name.example.org/x
-	umount /etc/resolv.conf
-	is "$(grep -c . "$work/runs/name.out") $(json code "$work/runs/name.out") $(json reason "$work/runs/name.out")" \
+	is "$(grep -c . "$aside/name.out") $(json code "$aside/name.out") $(json reason "$aside/name.out")" \
 		'1 timeout silent' 'a name server that does not answer: the report is whole'
-	read -r _ ms _ < <(tail -n 1 "$work/runs/name.err")
+	read -r _ ms _ < <(tail -n 1 "$aside/name.err")
 	[ "$ms" -lt 40000 ]
 	ok "a name server that does not answer: in 40 s ($ms ms)"
 }
 
+# --- all at once ------------------------------------------------------------------------------------
+
+# By a helper, and of servers, that no block takes for its own.
+aside=$top/aside
+aside_pids=() aside_servers=() keep_servers=()
+begin_aside() {
+	mkdir "$aside"
+	give "$aside"
+	cp "$top/bin/casemate-checkout" "$aside/"
+	helper=$aside/casemate-checkout fetches=$aside
+	each_mode slow helper fetch_bad
+	aside_pids=("${background_pids[@]}")
+	! is_root || begin_name
+	helper=$top/bin/casemate-checkout
+	aside_servers=("${server_pids[@]}")
+	background_pids=() server_pids=() addresses=()
+	ends+=(stop_aside)
+}
+
+stop_aside() {
+	local pid
+	for pid in "${aside_pids[@]}" "${aside_servers[@]}" "${keep_servers[@]}"; do
+		stop_server "$pid"
+	done
+	aside_pids=() aside_servers=() keep_servers=()
+}
+
+# In the mirrors: of a fetch that went well there is a branch, and a pack with its name.
+parts_of_packs() {
+	local dir whole
+	for dir in "$mirrors"/*/; do
+		whole=
+		git -c 'safe.directory=*' -C "$dir/data/repository" rev-parse -q --verify refs/heads/main \
+			>/dev/null 2>&1 && whole='pack-*'
+		find "$dir" -name '*.new' -o -path '*/pack/*' -type f ! -name "$whole"
+	done
+}
+
+a_moment_later() {
+	local mode n=0
+	for mode in reset reset-pack stop checksum; do
+		n=$((n + 1))
+		is_mine $n || continue
+		server_bad $mode "${plain_pack[@]}" --good-after 1
+		run run --repo "$bad_url" -- git rev-parse HEAD
+		is "$rc $(out) $(grep -c 'trying again' "$work/err")" "0 $head 1" "$mode: the second try goes well"
+		server_bad $mode "${plain_pack[@]}" --good-after 3
+		run run --repo "$bad_url" -- true
+		expect_status 125 "$mode: there are three"
+		run run --repo "$bad_url" -- git rev-parse HEAD
+		is "$rc $(out)" "0 $head" "$mode: the same mirror is used then"
+	done
+}
+
+(cd "$repos" && repo_many_files large 6000)
 bounds_repositories
-begin_remote 'bounds'
+begin_aside
+# of this script, which may end before a block does
+server_git "$repos" || skip_all TOOLS "no $missing"
+large_url=$git_url/large
+plain_url=$git_url/plain
+keep_servers=("${server_pids[@]}")
+server_pids=()
+
+begin_remote 'a server that misbehaves'
+fetches=$work/fetches
+mkdir "$fetches"
+give "$fetches"
+each_mode slow run run_bad
+slow_pids=("${background_pids[@]}")
+background_pids=()
+each_mode quick run run_bad
+wait "${background_pids[@]}"
+each_mode quick run check_run
+background_pids=()
+each_mode quick helper fetch_bad
+wait "${background_pids[@]}"
+each_mode quick helper check_bad
+a_moment_later
 t_processor_time
 t_memory
 if is_root; then
 	t_disk
-	t_name_server
 else
 	skip ROOT 'no file system of its own' 'disk'
 fi
-rm -rf "${work:?}/runs"
+wait "${slow_pids[@]}"
+each_mode slow run check_run
+[ ! -e "$work/w/ran" ]
+ok 'no command ran'
+is "$(find "$root" -mindepth 1 2>/dev/null)" '' 'no checkout is left, whole or in part'
+is "$(parts_of_packs)" '' 'nor a part of a pack'
+begin_server good
+run run --repo "$url_http" -- git rev-parse HEAD
+expect_out "$head" 'control: of one that does not'
+stop_servers
+addresses=()
+rm -rf "${work:?}/runs" "${work:?}/fetches" "${work:?}/bounds"
 finish
 
 # --- stopped, and killed ---------------------------------------------------------------------------
@@ -417,8 +491,11 @@ kill_all() { # PATTERN
 }
 
 begin_remote 'killed'
+pair=0
 for phase in $phases; do
 	for who in helper keeper client; do
+		pair=$((pair + 1))
+		is_mine $pair || continue
 		start_in_phase "$phase"
 		case $who in
 		helper) kill_all '^/run/casemate/casemate-checkout' ;;
@@ -443,6 +520,18 @@ for phase in $phases; do
 		nothing_of "$phase"
 	done
 done
+finish
+
+begin_remote 'what takes long'
+wait "${aside_pids[@]}"
+aside_pids=()
+fetches=$aside
+# the addresses that were asked are those of servers that still run
+each_mode slow helper check_bad
+t_name_server
+stop_servers
+stop_aside
+rm -rf "${aside:?}"
 finish
 
 done_testing
