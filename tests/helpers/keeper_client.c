@@ -185,8 +185,8 @@ int kc_connect(char **argv)
 
 static int version(char **argv)
 {
-	static const uint16_t unknown[] = { CM_REC_EXEC, CM_REC_LIST, CM_REC_ATTACH,
-					    CM_REC_CLOSE_INPUT, CM_REC_SIGNAL };
+	static const uint16_t unknown[] = { CM_REC_EXEC,	CM_REC_LIST,  CM_REC_ATTACH,
+					    CM_REC_CLOSE_INPUT, CM_REC_USAGE, CM_REC_SIGNAL };
 	int sock = kc_connect(argv);
 
 	ask_as(sock, CM_REC_HELLO, CM_REC_REFUSED, CM_PROTO_VERSION + 1, argv[2]);

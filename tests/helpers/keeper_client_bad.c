@@ -9,6 +9,8 @@
  * refused	a command that init refuses; then the connection is kept for a while
  * look		what is answered to each request, until the connection is closed
  * listen	a socket at that path, for ten seconds
+ * old		a keeper of another version, of the session whose state directory is the current one,
+ *		until it is told to stop
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +28,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/sock.h"
+#include "runtime/store/keeper_lock.h"
 #include "tests/helpers/keeper_client.h"
 
 #define N_RANDOM 20000
@@ -452,9 +455,8 @@ static int look(char **argv)
 	return 0;
 }
 
-static int listen_there(char **argv)
+static int make_socket(char **argv)
 {
-	const struct timespec while_ = { .tv_sec = 10 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -462,12 +464,72 @@ static int listen_there(char **argv)
 	if (sock < 0 || bind(sock, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(sock, 64) < 0)
 		kc_fail("cannot listen", NULL);
+	return sock;
+}
+
+static int listen_there(char **argv)
+{
+	const struct timespec while_ = { .tv_sec = 10 };
+
+	(void)make_socket(argv);
 	(void)nanosleep(&while_, NULL);
 	return 0;
+}
+
+/* What is frozen is answered; false: it was told to stop. */
+static bool serve_old(int sock, const char *id, struct cm_msg *msg)
+{
+	struct cm_rec rec = { .type = CM_REC_INFO, .id = msg->rec.id };
+	struct cm_error why = CM_ERROR_INIT;
+
+	if (msg->rec.type == CM_REC_STOP)
+		return false;
+	rec.body.up.version = CM_PROTO_VERSION + 1;
+	if (msg->rec.type == CM_REC_INFO) {
+		(void)cm_proto_send(sock, &rec, NULL, NULL, 0);
+		return true;
+	}
+	if (msg->rec.type == CM_REC_HELLO)
+		(void)cm_error_set(&why, CM_E_UNSUPPORTED, 0,
+				   "session '%s' was started by another version", id);
+	else
+		(void)cm_error_set(&why, CM_E_PROTOCOL, 0, "a request that is unknown");
+	cm_error_hint(&why, "stop the session and start it again");
+	(void)cm_proto_send_error(sock, CM_REC_REFUSED, msg->rec.id, &why);
+	return true;
+}
+
+static int old(char **argv)
+{
+	struct cm_rec stopped = { .type = CM_REC_STOPPED };
+	struct cm_error err = CM_ERROR_INIT;
+	int dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int lock_fd = -1;
+	struct cm_msg msg;
+	int listener;
+
+	if (dir_fd < 0 || cm_store_keeper_lock(dir_fd, &lock_fd, &err) < 0)
+		kc_fail("cannot lock", &err);
+	listener = make_socket(argv);
+	cm_msg_init(&msg);
+	for (;;) {
+		int sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		while (cm_proto_recv(sock, &msg) == 1) {
+			if (serve_old(sock, argv[2], &msg))
+				continue;
+			stopped.id = msg.rec.id;
+			(void)unlink(argv[1]);
+			cm_fd_close(&lock_fd);
+			(void)cm_proto_send(sock, &stopped, NULL, NULL, 0);
+			return 0;
+		}
+		(void)close(sock);
+	}
 }
 
 const struct kc_mode kc_bad_modes[] = {
 	{ "garbage", garbage },	       { "order", order },     { "exec", exec },
 	{ "random", random_requests }, { "refused", refused }, { "look", look },
-	{ "listen", listen_there },    { NULL, NULL },
+	{ "listen", listen_there },    { "old", old },	       { NULL, NULL },
 };

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The keeper against clients that casemate itself is not.
+# shellcheck disable=SC2016
+# SC2016: what single quotes keep from this shell is for the shell inside
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ -x "${3:-}" ] || bail 'the third argument is the client to test with'
@@ -43,6 +45,35 @@ stop the session and start it again: casemate stop f" 'is told so'
 like "$(sed -n 3p "$work/out")" 'a request that is unknown*' 'and gets nothing else'
 is "$(our_processes)" '' 'nothing runs'
 run run --session f -- echo again
+expect_out again 'it starts again'
+run rm --files f
+finish
+
+begin 'a keeper of another version'
+run run --session f -- true
+dir=$work/runtime/casemate/s state=$XDG_STATE_HOME/casemate/sessions/f
+[ "$identity" != root ] || dir=/run/casemate/s state=/var/lib/casemate/sessions/f
+path=$(echo "$dir"/*)
+run stop f
+(
+	cd "$state" || exit
+	exec "${as[@]}" "$top/bin/keeper_client" "$path" f old
+) &
+old=$!
+until_true 5 test -S "$path"
+is "$(cm ls | awk '$1 == "f" { print $2 }')" running 'ls says that it runs'
+run inspect f
+expect_status 0 'it can be looked at'
+for command in 'exec f -- true' 'exec f -d -- true' 'run --session f -- true' 'start f' 'shell f' 'kill f 1.1' 'attach f 1.1'; do
+	# shellcheck disable=SC2086
+	run $command
+	refused "session 'f' was started by another version" 'stop the session and start it again' "$command"
+done
+run stop f
+expect_status 0 'stop works'
+wait $old
+is $? 0 'and it is the keeper that stopped'
+run exec f -- echo again
 expect_out again 'it starts again'
 run rm --files f
 finish

@@ -8,7 +8,7 @@ is_root || skip_all ROOT 'only root can be two users'
 cp "$3" "$top/bin/keeper_client"
 
 other=64199
-as_other=(setpriv --reuid=$other --regid=$other --clear-groups --inh-caps=-all --)
+as_other=(setpriv --reuid="$other" --regid="$other" --clear-groups --inh-caps=-all --)
 served='taken
 taken
 taken
