@@ -9,7 +9,8 @@
  *	                                   end.new on the way there
  *	                     /groups       text: which control groups the session has, and where
  *	                     /plan.txt     the plan of the last start, for people
- *	                     /env          the environment of the last start, for its commands
+ *	                     /env          the environment of the last start, for its commands,
+ *	                                   and a checksum
  *	                     /setup.log    what setup printed (setup_log.h)
  *	                     /exec/<id>/   journals of detached commands (journal.h)
  *	                     /events.*     what happened in the session (events.h)
