@@ -40,8 +40,11 @@ static int not_here(const char *path, struct cm_error *err)
 
 static int copy_bytes(int from, int to, struct cm_error *err)
 {
+	/* in every jail sendfile is refused without one, as it may hold a pipe then */
+	off_t at = 0;
+
 	for (;;) {
-		ssize_t n = sendfile(to, from, NULL, CHUNK);
+		ssize_t n = sendfile(to, from, &at, CHUNK);
 
 		if (n < 0 && errno == EINTR)
 			continue;
