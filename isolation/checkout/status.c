@@ -108,18 +108,20 @@ static int compare(git_repository *repo, bool with_submodules, struct cm_status 
 	return CM_OK;
 }
 
-/*
- * Is the work tree what was named? One that is elsewhere, as that of a git directory, is not shown
- * in a jail: all its files would seem to be deleted.
- */
-static bool has_own_tree(const git_repository *repo, const char *path)
+static bool is_same(const char *a_path, const char *b_path)
 {
-	const char *tree = git_repository_workdir(repo);
 	struct stat a;
 	struct stat b;
 
-	return tree && stat(tree, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+	return stat(a_path, &a) == 0 && stat(b_path, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
+}
+
+bool cm_status_is_tree_at(const git_repository *repo, const char *path)
+{
+	const char *tree = git_repository_workdir(repo);
+
+	return tree && is_same(tree, path);
 }
 
 int cm_status_read(const struct cm_source *src, bool with_unsaved, struct cm_status *ret,
@@ -132,9 +134,15 @@ int cm_status_read(const struct cm_source *src, bool with_unsaved, struct cm_sta
 	/* src->repo was opened without its work tree */
 	if (git_repository_open_ext(&repo, src->path, GIT_REPOSITORY_OPEN_NO_SEARCH, NULL) < 0)
 		return cm_library_error(err, "cannot open repository '%s'", src->path);
-	if (has_own_tree(repo, src->path))
+	/*
+	 * Is the work tree what was named? One that is elsewhere, as that of a git directory, is not
+	 * shown in a jail: all its files would seem to be deleted. Nor has a ".git" that says it is
+	 * bare no files beside it.
+	 */
+	if (cm_status_is_tree_at(repo, src->path))
 		r = compare(repo, with_unsaved, ret, err);
 	else
-		ret->is_tree_known = git_repository_is_bare(repo);
+		ret->is_tree_known = git_repository_is_bare(repo) &&
+				     is_same(git_repository_path(repo), src->path);
 	return r == CM_OK && with_unsaved ? cm_unsaved_count(repo, ret, err) : r;
 }

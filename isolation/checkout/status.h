@@ -15,7 +15,8 @@
 #define CM_STATUS_MAX 1000
 
 struct cm_status {
-	/* false: the work tree is elsewhere, so nothing is known of its files; a bare one has none */
+	/* false: the work tree is elsewhere, or a ".git" says that it has none, so nothing is known of
+	 * its files; a bare one has none */
 	bool is_tree_known;
 	/* paths that are changed, staged or untracked (an untracked directory is one); and of those the
 	 * untracked ones */
@@ -28,9 +29,12 @@ struct cm_status {
 
 /*
  * Each number is at most CM_STATUS_MAX. with_unsaved: also what no remote has, and submodules are
- * looked into. Reads only.
+ * looked into, and what hides files from git is CM_E_UNSUPPORTED. Reads only.
  */
 int cm_status_read(const struct cm_source *src, bool with_unsaved, struct cm_status *ret,
 		   struct cm_error *err);
+
+/* Is the work tree that of path, and not another or none? */
+bool cm_status_is_tree_at(const git_repository *repo, const char *path);
 
 #endif

@@ -303,5 +303,6 @@ int cm_checkout_helper_unsaved(struct cm_local *l, const char *path,
 	if (ret->uncommitted >= 0 && ret->untracked >= 0 && ret->stashes >= 0 && ret->commits >= 0)
 		return CM_OK;
 	return cm_error_set(err, CM_E_CHECKOUT, 0, "%.300s",
-			    said.len > 0 ? said.data : "its work tree is elsewhere");
+			    said.len > 0 ? said.data
+					 : "it says that its work tree is elsewhere, or has none");
 }

@@ -127,7 +127,8 @@ static int check_one(struct cm_local *l, const char *path, struct cm_error *err)
 		  "uncommitted changes");
 	put_count(&what, has.untracked, "untracked file", "untracked files");
 	put_count(&what, has.stashes, "stash", "stashes");
-	put_count(&what, has.commits, "commit that no remote has", "commits that no remote has");
+	put_count(&what, has.commits, "commit on no branch of a remote",
+		  "commits on no branch of a remote");
 	if (what.len == 0)
 		return CM_OK;
 	return cm_error_set(err, CM_E_EXISTS, 0, "'%s' has %s", path, what.data);

@@ -338,9 +338,9 @@ const struct cm_command cm_commands[] = {
 			"\n"
 			"All that is said has to hold. A session that runs never goes. With --files one\n"
 			"whose directory has a git repository with uncommitted changes, untracked files,\n"
-			"stashes, or commits that no remote has, stays and is named; so does one of which\n"
-			"that cannot be told. Looked at are the checkout, the session directory, and what\n"
-			"is right in it.\n",
+			"stashes, or commits on no branch of a remote, stays and is named; so does one of\n"
+			"which that cannot be told, as with linked worktrees. Looked at are the checkout,\n"
+			"the session directory, and what is right in it.\n",
 	},
 	{
 		.name = "df",

@@ -980,6 +980,83 @@ unsaved() {
 	ok "$6 ($got)"
 }
 
+# unsure REPOSITORY MESSAGE NAME
+unsure() {
+	"$checkout" --status "$1" --unsaved >stdout 2>stderr
+	rc=$?
+	[ $rc = 1 ] && [ ! -s stdout ] && grep -q "$2" stderr
+	ok "$3"
+}
+
+# Commits that no branch has, and what git does not look at.
+t_unsaved_refs() {
+	git init -q -b main remote.src
+	echo 1 >remote.src/file
+	commit remote.src one
+	git clone -q "$work/remote.src" u
+	git -C u checkout -q --detach && echo 2 >>u/file && git -C u commit -qam two
+	git -C u tag -am said told && git -C u checkout -q main
+	unsaved u 0 0 0 1 'a commit of a tag'
+	git -C u update-ref refs/wip/x told^{} && git -C u tag -d told >/dev/null
+	unsaved u 0 0 0 1 'one of a ref of another kind'
+	git -C u update-ref -d refs/wip/x
+	git -C u symbolic-ref refs/wip/x refs/heads/none
+	unsaved u 0 0 0 0 'a name of a branch that is not there has none'
+	echo 2 >>u/file && git -C u stash -q && git -C u reflog expire --expire=now --all
+	unsaved u 0 0 0 2 'a stash without its log'
+	git -C u update-ref -d refs/stash
+	git -C u update-ref refs/wip/blob "$(git -C u rev-parse HEAD:file)"
+	unsure u "'refs/wip/blob'" 'what is no commit is not known'
+	rm -rf remote.src u
+}
+
+t_unsaved_hidden() {
+	git init -q -b main remote.src
+	echo 1 >remote.src/file
+	commit remote.src one
+	git clone -q "$work/remote.src" u
+	git -C u worktree add -q --detach "$work/beside.tree"
+	unsure u 'linked worktrees' 'linked worktrees are not known'
+	unsure beside.tree 'linked worktrees' 'nor is one of them'
+	git -C u worktree remove "$work/beside.tree"
+	unsaved u 0 0 0 0 'until they are removed'
+	echo 2 >>u/file
+	git -C u update-index --assume-unchanged file
+	unsure u "look at 'file'" 'a file that is assumed to be unchanged'
+	git -C u update-index --no-assume-unchanged file
+	git -C u update-index --skip-worktree file
+	unsure u "look at 'file'" 'one that is skipped'
+	git -C u update-index --no-skip-worktree file
+	unsaved u 1 0 0 0 'until git looks at it'
+	git -C u config core.bare true
+	unsaved u null 0 0 0 'a work tree that is said not to be one is not known'
+	rm -rf remote.src u
+}
+
+t_unsaved_modules() {
+	git init -q -b main inner.src
+	echo 1 >inner.src/file
+	commit inner.src one
+	git init -q -b main remote.src
+	git -C remote.src -c protocol.file.allow=always submodule --quiet add "$work/inner.src" inner
+	commit remote.src one
+	git -c protocol.file.allow=always clone -q --recurse-submodules "$work/remote.src" u
+	unsaved u 0 0 0 0 'nothing of a clone with a submodule would be lost'
+	echo 2 >>u/inner/file
+	git -C u/inner update-index --skip-worktree file
+	unsure u "look at 'file'" 'a file of a submodule that is skipped'
+	git -C u/inner update-index --no-skip-worktree file
+	local place
+	place=$(git -C u/inner config core.worktree)
+	git -C u/inner config core.worktree "$work/inner.src"
+	unsure u "submodule 'inner' is elsewhere" 'a submodule whose work tree is elsewhere'
+	git -C u/.git/modules/inner config core.worktree "$place"
+	git -C u/inner checkout -q file
+	git -C u/inner worktree add -q --detach "$work/beside.tree"
+	unsure u 'linked worktrees' 'a submodule with linked worktrees'
+	rm -rf remote.src inner.src u beside.tree
+}
+
 # What would be lost with a repository.
 t_unsaved() {
 	git init -q -b main remote.src
@@ -1075,6 +1152,9 @@ t_killed
 t_process
 t_status
 t_unsaved
+t_unsaved_refs
+t_unsaved_hidden
+t_unsaved_modules
 t_many_refs
 
 echo "1..$count"

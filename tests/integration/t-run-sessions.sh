@@ -136,7 +136,7 @@ finish
 begin 'prune'
 state_dir
 make_source
-for id in clean dirty ahead stash detached gone; do
+for id in clean dirty ahead stash detached tagged linked skipped called-bare gone; do
 	cm run --session $id --quiet --git rw --repo src -- true
 done
 cm run --session dirty -- sh -c 'echo >>file; echo >new'
@@ -144,14 +144,20 @@ cm run --session ahead -- sh -c "echo two >file; $git_in commit -qam two"
 cm run --session stash -- sh -c "echo two >file; $git_in stash -q"
 cm run --session detached -- sh -c "git checkout -q --detach; echo two >file; $git_in commit -qam two"
 cm run --session gone -- sh -c 'rm -rf .git'
+cm run --session tagged -- sh -c "git checkout -q --detach; echo two >file; $git_in commit -qam two
+	git tag two; git checkout -q main"
+cm run --session linked -- sh -c 'git worktree add -q --detach ../a/b/c; echo >../a/b/c/new'
+cm run --session skipped -- sh -c 'echo two >file; git update-index --skip-worktree file'
+cm run --session called-bare -- sh -c 'echo two >file; git config core.bare true'
 cm run --session inside -- sh -c "$git_in init -q app && cd app && echo 1 >x && git add x && $git_in commit -qm one"
 cm run --session plain -- sh -c 'echo 1 >x'
 cm run --session hostile -- sh -c "$git_in init -q . && git config core.worktree /"
 cm run --session elsewhere --workspace src -- true
 cm run --session runs -- true
-stop clean dirty ahead stash detached gone inside plain hostile elsewhere
-for id in clean dirty ahead stash detached gone inside plain hostile elsewhere; do
-	used $id '2 days'
+stay=(dirty stash detached tagged linked skipped called-bare gone inside hostile)
+stop clean ahead plain elsewhere "${stay[@]}"
+for id in clean ahead plain elsewhere "${stay[@]}"; do
+	used "$id" '2 days'
 done
 run prune
 refused 'prune does not say which sessions are to go' 'give --older-than 7d, *' 'it wants a choice'
@@ -159,39 +165,47 @@ run prune --older-than 3d --files
 expect_out '' 'nothing is so old'
 run prune --older-than 1d --files --dry-run
 is "$rc $(out | sort | tr '\n' ' ')" '0 clean elsewhere plain ' 'what would go'
-is "$(ids | wc -w)" 11 'and does not yet'
+is "$(ids | wc -w)" 15 'and does not yet'
 run prune --older-than 1d --files
 is "$rc $(out | sort | tr '\n' ' ')" '0 clean elsewhere plain ' 'it goes'
 said=$(err)
 like "$said" "*session 'dirty' stays: *dirty/src' has 1 uncommitted change, 1 untracked file
 *" 'changes stay'
-like "$said" "*session 'ahead' stays: *ahead/src' has 1 commit that no remote has
+like "$said" "*session 'ahead' stays: *ahead/src' has 1 commit on no branch of a remote
 *" 'a commit stays'
 like "$said" "*session 'stash' stays: *stash/src' has 1 stash
 *" 'a stash stays'
-like "$said" "*session 'detached' stays: *detached/src' has 1 commit that no remote has
+like "$said" "*session 'detached' stays: *detached/src' has 1 commit on no branch of a remote
 *" 'one of no branch, too'
+like "$said" "*session 'tagged' stays: *tagged/src' has 1 commit on no branch of a remote
+*" 'one of a tag, too'
+like "$said" "*session 'linked' stays: whether *linked/src' has work to lose is not known: *worktrees*" \
+	'files of a linked worktree that lies deeper stay'
+like "$said" "*session 'skipped' stays: whether *skipped/src' has work to lose is not known: *'file'*" \
+	'files that git is not to look at stay'
+like "$said" "*session 'called-bare' stays: whether *called-bare/src' has work to lose is not known: *" \
+	'files of what is called bare stay'
 like "$said" "*session 'gone' stays: whether *gone/src' has work to lose is not known: *" \
 	'a checkout without its git directory stays'
-like "$said" "*session 'inside' stays: *inside/app' has 1 commit that no remote has
+like "$said" "*session 'inside' stays: *inside/app' has 1 commit on no branch of a remote
 *" 'a repository that was made inside stays'
 like "$said" "*session 'hostile' stays: whether *" 'what is made to look empty stays'
 [ ! -e "$root/clean" ] && [ ! -e "$root/plain" ] && [ -e "$root/dirty/src/new" ] &&
 	[ -e "$work/w/src/file" ]
 ok 'the directories with them, and nobody else'"'"'s'
 is "$(ids --filter state=running)" 'runs ' 'what runs stays'
-run prune --state stopped --keep-last 7 --files --force
+run prune --state stopped --keep-last 11 --files --force
 expect_out '' 'the last ones used stay'
 used ahead '3 days'
-run prune --keep-last 6 --files --force --json
+run prune --keep-last 10 --files --force --json
 like "$(out)" '{"dry_run":false,"removed":\[{"id":"ahead",*,"files":true}],"kept":\[],"failed":\[],*' \
 	'with force the work, too'
 run prune --state stopped -q
-is "$rc $(out | wc -l)" '0 6' 'without its files a session always goes'
+is "$rc $(out | wc -l)" '0 10' 'without its files a session always goes'
 [ -e "$root/dirty/src/new" ]
 ok 'and they stay'
-for id in dirty stash detached gone inside hostile; do
-	cm rm --files $id
+for id in "${stay[@]}"; do
+	cm rm --files "$id"
 done
 clear_all
 finish
