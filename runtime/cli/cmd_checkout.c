@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/alloc.h"
-#include "runtime/base/fd.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/run.h"
@@ -46,18 +44,18 @@ static bool take_unshallow(int *argc, char **argv)
 	return true;
 }
 
-static int checkout(struct cm_cli *cli, int argc, char **argv)
+/* line: as cm_request_session_line makes it */
+static int checkout(struct cm_cli *cli, int n, char **line, bool is_unshallow)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	bool is_unshallow = take_unshallow(&argc, argv);
 	struct cm_spec spec;
 	int status;
 
 	cli->config.is_of_session = true;
-	if (cm_request_read(cli, argc, argv, &spec, NULL, &err) != CM_OK)
+	if (cm_request_read(cli, n, line, &spec, NULL, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
-	cm_cli_hide_passwords(argc, argv);
-	status = check(&spec, argv[1], &err) == CM_OK ? cm_cli_checkout(&spec, is_unshallow, cli)
+	cm_cli_hide_passwords(n, line);
+	status = check(&spec, line[1], &err) == CM_OK ? cm_cli_checkout(&spec, is_unshallow, cli)
 						      : cm_cli_run_refused(&spec, cli, &err);
 	cm_spec_clear(&spec);
 	return status;
@@ -66,22 +64,14 @@ static int checkout(struct cm_cli *cli, int argc, char **argv)
 int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	char **line;
+	bool is_unshallow = take_unshallow(&argc, argv);
+	char **line = NULL;
+	int n = 0;
 	int status;
 
-	if (argc < 2 || argv[1][0] == '-') {
-		(void)refuse("no session given", "write casemate checkout ID [--repo URL]", &err);
+	if (cm_request_session_line(argc - 1, argv + 1, &line, &n, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
-	}
-	line = cm_calloc((size_t)argc + 1, sizeof(*line));
-	if (!line) {
-		(void)cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the command line");
-		return cm_cli_fail(cli, &err);
-	}
-	line[0] = (char *)(uintptr_t) "--session";
-	for (int i = 1; i < argc; i++)
-		line[i] = argv[i];
-	status = checkout(cli, argc, line);
+	status = checkout(cli, n, line, is_unshallow);
 	free(line);
 	return status;
 }

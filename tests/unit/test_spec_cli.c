@@ -190,8 +190,12 @@ static const struct {
 	  "hint: casemate run --session ID --detach -- COMMAND\n" },
 	{ "checkout|s|--repo|/x", 8, "checkout s of /x", "" },
 	{ "checkout", 125, "",
-	  "casemate: no session given\nhint: write casemate checkout ID [--repo URL]\n" },
+	  "casemate: no session given\nhint: name one: 'casemate ls' lists them\n" },
 	{ "checkout|s", 8, "checkout s of its own", "" },
+	{ "checkout|--root|/r|s|--repo|/x", 8, "checkout s of /x", "" },
+	{ "checkout|--unshallow|--ref|v1|--|s", 8, "checkout s of its own at v1 whole", "" },
+	{ "checkout|--root|s", 125, "",
+	  "casemate: no session given\nhint: name one: 'casemate ls' lists them\n" },
 	{ "checkout|s|--unshallow|--ref|v1", 8, "checkout s of its own at v1 whole", "" },
 	{ "run|--session|s|--unshallow|ls", 125, "",
 	  "casemate: unknown option '--unshallow'\n"
