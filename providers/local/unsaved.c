@@ -36,32 +36,41 @@ static int unknown(const char *path, const char *why, struct cm_error *err)
 			    path, why);
 }
 
-static bool has_git(int dir_fd, const char *name)
+static bool has_entry(int dir_fd, const char *name, const char *below)
 {
-	char path[NAME_MAX + sizeof("/.git")];
+	char path[NAME_MAX + sizeof("/objects")];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/.git", name);
-	/* the one component that could be a link is looked at itself first */
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-	       fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	(void)snprintf(path, sizeof(path), "%s/%s", name, below);
+	return fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Of the directory itself and of what is right in it, those that have a ".git". */
+/* By its ".git", or a bare one by what git looks for: that may be where all was pushed to. */
+static bool is_repository(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	/* the one component that could be a link is looked at itself first */
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       (has_entry(dir_fd, name, ".git") ||
+		(has_entry(dir_fd, name, "HEAD") && has_entry(dir_fd, name, "objects")));
+}
+
+/* Of the directory itself and of what is right in it. Its own ".git" is looked at with it. */
 static int find_repositories(const struct cm_store_session *s, DIR *dir, struct cm_strv *ret,
 			     struct cm_error *err)
 {
 	const struct dirent *e;
 	size_t n = 0;
 
-	if (has_git(dirfd(dir), ".") && cm_strv_add(ret, s->session_dir) != CM_OK)
+	if (is_repository(dirfd(dir), ".") && cm_strv_add(ret, s->session_dir) != CM_OK)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is ours alone */
 	while ((e = readdir(dir)) != NULL) {
 		if (++n > MAX_ENTRIES || ret->n > MAX_REPOSITORIES)
 			return unknown(s->session_dir, "it has too many entries", err);
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    !has_git(dirfd(dir), e->d_name))
+		    strcmp(e->d_name, ".git") == 0 || !is_repository(dirfd(dir), e->d_name))
 			continue;
 		if (cm_strv_addf(ret, "%s/%s", s->session_dir, e->d_name) != CM_OK)
 			return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");

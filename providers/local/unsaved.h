@@ -7,10 +7,10 @@
 #include "runtime/store/store.h"
 
 /*
- * Of the repositories in <root>/<id>: the checkout, the directory itself, and those right below it. s:
- * open for change, and not running. CM_OK: nothing would be lost; CM_E_EXISTS: something would, or it
- * cannot be told, and the message says what. No git directory is read but in a jail, by the helper of
- * checkouts. look_ms: how long all of it may take; 0: a minute.
+ * Of the repositories in <root>/<id>, bare ones too: the checkout, the directory itself, and those right
+ * below it. s: open for change, and not running. CM_OK: nothing would be lost; CM_E_EXISTS: something
+ * would, or it cannot be told, and the message says what. No git directory is read but in a jail, by the
+ * helper of checkouts. look_ms: how long all of it may take; 0: a minute.
  */
 int cm_local_check_unsaved(struct cm_store_session *s, const struct cm_config *config,
 			   unsigned int look_ms, struct cm_error *err);

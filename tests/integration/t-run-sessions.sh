@@ -136,7 +136,7 @@ finish
 begin 'prune'
 state_dir
 make_source
-for id in clean dirty ahead stash detached tagged linked skipped called-bare gone; do
+for id in clean dirty ahead stash detached tagged skipped called-bare gone; do
 	cm run --session $id --quiet --git rw --repo src -- true
 done
 cm run --session dirty -- sh -c 'echo >>file; echo >new'
@@ -146,15 +146,19 @@ cm run --session detached -- sh -c "git checkout -q --detach; echo two >file; $g
 cm run --session gone -- sh -c 'rm -rf .git'
 cm run --session tagged -- sh -c "git checkout -q --detach; echo two >file; $git_in commit -qam two
 	git tag two; git checkout -q main"
-cm run --session linked -- sh -c 'git worktree add -q --detach ../a/b/c; echo >../a/b/c/new'
 cm run --session skipped -- sh -c 'echo two >file; git update-index --skip-worktree file'
 cm run --session called-bare -- sh -c 'echo two >file; git config core.bare true'
-cm run --session inside -- sh -c "$git_in init -q app && cd app && echo 1 >x && git add x && $git_in commit -qm one"
+app="$git_in init -q app && cd app && echo 1 >x && git add x && $git_in commit -qm one"
+cm run --session linked -- sh -c "$app && git update-ref refs/remotes/far/main HEAD &&
+	git worktree add -q --detach ../a/b/c && echo >../a/b/c/new"
+cm run --session pushed -- sh -c "git init -q --bare near.git && $app && git remote add near ../near.git &&
+	git push -q near HEAD:refs/heads/main"
+cm run --session inside -- sh -c "$app"
 cm run --session plain -- sh -c 'echo 1 >x'
 cm run --session hostile -- sh -c "$git_in init -q . && git config core.worktree /"
 cm run --session elsewhere --workspace src -- true
 cm run --session runs -- true
-stay=(dirty stash detached tagged linked skipped called-bare gone inside hostile)
+stay=(dirty stash detached tagged linked skipped called-bare pushed gone inside hostile)
 stop clean ahead plain elsewhere "${stay[@]}"
 for id in clean ahead plain elsewhere "${stay[@]}"; do
 	used "$id" '2 days'
@@ -165,7 +169,7 @@ run prune --older-than 3d --files
 expect_out '' 'nothing is so old'
 run prune --older-than 1d --files --dry-run
 is "$rc $(out | sort | tr '\n' ' ')" '0 clean elsewhere plain ' 'what would go'
-is "$(ids | wc -w)" 15 'and does not yet'
+is "$(ids | wc -w)" 16 'and does not yet'
 run prune --older-than 1d --files
 is "$rc $(out | sort | tr '\n' ' ')" '0 clean elsewhere plain ' 'it goes'
 said=$(err)
@@ -179,12 +183,14 @@ like "$said" "*session 'detached' stays: *detached/src' has 1 commit on no branc
 *" 'one of no branch, too'
 like "$said" "*session 'tagged' stays: *tagged/src' has 1 commit on no branch of a remote
 *" 'one of a tag, too'
-like "$said" "*session 'linked' stays: whether *linked/src' has work to lose is not known: *worktrees*" \
+like "$said" "*session 'linked' stays: whether *linked/app' has work to lose is not known: *worktrees*" \
 	'files of a linked worktree that lies deeper stay'
 like "$said" "*session 'skipped' stays: whether *skipped/src' has work to lose is not known: *'file'*" \
 	'files that git is not to look at stay'
 like "$said" "*session 'called-bare' stays: whether *called-bare/src' has work to lose is not known: *" \
 	'files of what is called bare stay'
+like "$said" "*session 'pushed' stays: *pushed/near.git' has 1 commit on no branch of a remote
+*" 'what was pushed to a directory beside it stays'
 like "$said" "*session 'gone' stays: whether *gone/src' has work to lose is not known: *" \
 	'a checkout without its git directory stays'
 like "$said" "*session 'inside' stays: *inside/app' has 1 commit on no branch of a remote
@@ -194,14 +200,14 @@ like "$said" "*session 'hostile' stays: whether *" 'what is made to look empty s
 	[ -e "$work/w/src/file" ]
 ok 'the directories with them, and nobody else'"'"'s'
 is "$(ids --filter state=running)" 'runs ' 'what runs stays'
-run prune --state stopped --keep-last 11 --files --force
+run prune --state stopped --keep-last 12 --files --force
 expect_out '' 'the last ones used stay'
 used ahead '3 days'
-run prune --keep-last 10 --files --force --json
+run prune --keep-last 11 --files --force --json
 like "$(out)" '{"dry_run":false,"removed":\[{"id":"ahead",*,"files":true}],"kept":\[],"failed":\[],*' \
 	'with force the work, too'
 run prune --state stopped -q
-is "$rc $(out | wc -l)" '0 10' 'without its files a session always goes'
+is "$rc $(out | wc -l)" '0 11' 'without its files a session always goes'
 [ -e "$root/dirty/src/new" ]
 ok 'and they stay'
 for id in "${stay[@]}"; do
