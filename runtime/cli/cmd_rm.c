@@ -48,6 +48,19 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 	return r;
 }
 
+/* Who breaks one off wants to lose nothing: 128 and the signal's number, and nothing is removed. */
+static int tear_down(struct cm_cli *cli, struct cm_store *store, int n, char *const *ids)
+{
+	int status = 0;
+
+	for (int i = 0; i < n && status == 0; i++)
+		status = cm_cli_teardown_each(cli, store, 1, ids + i);
+	if (status != 0)
+		cm_cli_note(cli,
+			    "nothing was removed; --no-teardown does it without those commands");
+	return status;
+}
+
 int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 {
 	const char *root = NULL;
@@ -62,7 +75,7 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 	unsigned int flags = CM_STORE_CHANGE | CM_STORE_ANY_ROOT | CM_STORE_DAMAGED;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_store store;
-	int status;
+	int status = 0;
 	int n = 0;
 
 	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) != CM_OK ||
@@ -71,8 +84,9 @@ int cm_cmd_rm(struct cm_cli *cli, int argc, char **argv)
 	if (removal.with_files)
 		flags |= CM_STORE_KEPT;
 	if (!has_no_teardown)
-		cm_cli_teardown_each(cli, &store, n, argv + 1);
-	status = cm_cli_each_session(cli, &store, n, argv + 1, flags, remove_one, &removal);
+		status = tear_down(cli, &store, n, argv + 1);
+	if (status == 0)
+		status = cm_cli_each_session(cli, &store, n, argv + 1, flags, remove_one, &removal);
 	cm_store_kept_collect(&store);
 	(void)cm_store_collect_slots(&store, NULL);
 	cm_store_close(&store);

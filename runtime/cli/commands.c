@@ -313,6 +313,7 @@ const struct cm_command cm_commands[] = {
 		.details =
 			"      --root DIR             session root\n"
 			"      --no-teardown          do not run its --teardown commands before\n"
+			"                             (a signal while they run: nothing is removed)\n"
 			"      --files                remove its session directory too, or what an\n"
 			"                             earlier rm kept of it\n",
 	},

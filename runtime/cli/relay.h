@@ -61,6 +61,8 @@ struct cm_relay {
 
 /* Blocks the signals that are relayed, in this process. Once, before anything is started. */
 int cm_relay_block_signals(struct cm_error *err);
+/* Afterwards, where this process goes on: as they were. One that came since and was not taken ends it. */
+void cm_relay_restore_signals(const sigset_t *before);
 /*
  * Before there is a command: a descriptor that is readable from the moment that INT, TERM, HUP or
  * QUIT has come, until cm_relay_take_end takes it. The caller closes it.

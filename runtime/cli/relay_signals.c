@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/cli/relay.h"
@@ -38,6 +39,19 @@ int cm_relay_block_signals(struct cm_error *err)
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot block signals");
 	return CM_OK;
+}
+
+void cm_relay_restore_signals(const sigset_t *before)
+{
+	const struct timespec now = { 0 };
+	sigset_t pipe;
+
+	/* of a write of ours that nobody read, and that was told of as EPIPE */
+	(void)sigemptyset(&pipe);
+	(void)sigaddset(&pipe, SIGPIPE);
+	if (sigismember(before, SIGPIPE) == 0)
+		(void)sigtimedwait(&pipe, NULL, &now);
+	(void)sigprocmask(SIG_SETMASK, before, NULL);
 }
 
 static int watch(const sigset_t *mask, int *ret_fd, struct cm_error *err)

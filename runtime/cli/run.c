@@ -412,14 +412,19 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 	return deliver(run);
 }
 
+int cm_run_signal(const struct run *run, const struct cm_error *err)
+{
+	if (err->code != CM_E_CANCELLED)
+		return 0;
+	return run->relay.signal != 0 ? run->relay.signal : cm_relay_take_end(run->end_fd);
+}
+
 /* Who was stopped by a signal says so, as the command would have. */
 static int exit_of_failure(const struct run *run, const struct cm_error *err)
 {
 	int status = cm_run_is_heard(run) ? cm_cli_fail(run->cli, err) : run->cli->failure_exit;
-	int sig = err->code == CM_E_CANCELLED ? run->relay.signal : 0;
+	int sig = cm_run_signal(run, err);
 
-	if (err->code == CM_E_CANCELLED && sig == 0)
-		sig = cm_relay_take_end(run->end_fd);
 	return sig != 0 ? 128 + sig : status;
 }
 

@@ -46,9 +46,10 @@ int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli
 
 /*
  * Runs the teardown commands of a session that runs, which spec names, and nothing else; what they
- * print goes to standard error. Whatever becomes of them, it is said.
+ * print goes to standard error. Whatever becomes of them, it is said. 0; or 128 and the number of the
+ * signal that broke it off.
  */
-void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli);
+int cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli);
 
 /*
  * A command line that names no run: prints err and gives it where spec's is_json and result say,

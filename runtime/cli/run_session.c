@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions are asked for beside a command: to be made, brought up to date, torn down. */
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,12 +82,17 @@ static int tear_down(struct run *run, struct cm_error *err)
 	return r;
 }
 
-void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
+int cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	struct run *run = cm_run_begin(RUN_COMMAND, spec, cli);
 	struct cm_error err = CM_ERROR_INIT;
-	int r = tear_down(run, &err);
+	sigset_t before;
+	int sig;
+	int r;
 
+	(void)sigprocmask(SIG_BLOCK, NULL, &before);
+	r = tear_down(run, &err);
+	sig = r < 0 ? cm_run_signal(run, &err) : 0;
 	cm_local_close(&run->local);
 	if (run->end_fd > 0)
 		(void)close(run->end_fd);
@@ -94,4 +100,7 @@ void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
 	if (r < 0)
 		cm_cli_note(cli, "teardown of session '%s' came to no end: %s", spec->session_id,
 			    err.msg);
+	/* what comes next waits for locks and keepers, and can be interrupted */
+	cm_relay_restore_signals(&before);
+	return sig != 0 ? 128 + sig : 0;
 }

@@ -148,8 +148,8 @@ static bool needs_teardown(struct cm_store *store, const char *id, char **ret_ro
 	return needs && *ret_root;
 }
 
-/* As a run of that session: its settings, its ceilings, its environment. */
-static void tear_down(struct cm_cli *cli, const char *id, const char *root)
+/* As a run of that session: its settings, its ceilings, its environment. The status of cm_cli_teardown. */
+static int tear_down(struct cm_cli *cli, const char *id, const char *root)
 {
 	const char *const words[] = { "--session", id, "--root", root };
 	CM_AUTO_STRV struct cm_strv argv = { 0 };
@@ -163,18 +163,25 @@ static void tear_down(struct cm_cli *cli, const char *id, const char *root)
 		r = cm_request_read(cli, (int)argv.n, argv.v, &spec, NULL, &err);
 	if (r < 0) {
 		cm_cli_note(cli, "teardown of session '%s' could not begin: %s", id, err.msg);
-		return;
+		return 0;
 	}
-	cm_cli_teardown(&spec, cli);
+	r = cm_cli_teardown(&spec, cli);
 	cm_spec_clear(&spec);
+	return r;
 }
 
-void cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids)
+int cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids)
 {
+	int status = 0;
+
 	for (int i = 0; i < n_ids; i++) {
 		CM_AUTO_FREE char *root = NULL;
 
-		if (needs_teardown(store, ids[i], &root))
-			tear_down(cli, ids[i], root);
+		if (needs_teardown(store, ids[i], &root)) {
+			int r = tear_down(cli, ids[i], root);
+
+			status = status != 0 ? status : r;
+		}
 	}
+	return status;
 }

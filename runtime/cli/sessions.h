@@ -34,9 +34,9 @@ int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, c
 
 /*
  * Before sessions are stopped: of each of these that runs, and that nobody else holds, run the teardown
- * commands.
+ * commands. 0; or 128 and the number of the signal that broke one off, which goes on with the next.
  */
-void cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids);
+int cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids);
 /* Stop one that runs. CM_OK also when its keeper had to be killed; that is said. */
 int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
 			struct cm_store_session *s, struct cm_error *err);

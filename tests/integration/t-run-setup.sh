@@ -369,7 +369,28 @@ wait_bg
 ok "one that does not end: SIGINT goes on without it ($elapsed_ms ms)"
 like "$(err)" "*teardown of session 'w' came to no end: interrupted*" 'which is said'
 is "$(our_processes)" '' 'nothing runs'
-run rm --files w
+run run --session w --teardown 'sleep 1000' -- true
+start rm --files w
+until_true 10 pgrep -x sleep
+kill -INT "$bg"
+wait_bg
+is "$rc $(cm run --session w -- echo is there)" '130 is there' 'rm leaves the session alone then'
+like "$(err)" '*nothing was removed*' 'and says so'
+# somebody takes the lock meanwhile, and the stop waits for it (SIGINT is ignored in the background)
+run run --session w --teardown 'touch torn; sleep 0.5' -- rm -f torn
+state=$work/state/casemate
+[ "$identity" != root ] || state=/var/lib/casemate
+start stop w
+until_true 10 [ -e "$root/w/torn" ]
+exec 8<"$state/sessions/w/lock"
+flock 8
+sleep 1.5
+kill -TERM "$bg"
+wait_bg
+exec 8<&-
+[ "$rc" = 143 ] && [ "$elapsed_ms" -lt 6000 ]
+ok "what comes after a teardown can be interrupted ($elapsed_ms ms)"
+run rm --files --no-teardown w
 run run --teardown true -- true
 refused '--teardown needs --repo or --session' '*' 'of a session that has no name'
 rm -f "$work/result"

@@ -111,11 +111,12 @@ const struct cm_command *cm_command_find(const char *name)
 	return NULL;
 }
 
-void cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
+int cm_cli_teardown(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	(void)spec;
 	(void)cli;
 	fail_msg("no session here has a teardown");
+	return 0;
 }
 
 int cm_command_unknown(const char *name, struct cm_error *err)
