@@ -160,20 +160,37 @@ static bool prune_one(struct cm_store *store, const struct cm_prune *prune, cons
 	return is_still;
 }
 
+static bool is_over(const struct cm_prune *prune, size_t n, int64_t deadline_ms)
+{
+	return (prune->max != 0 && n >= prune->max) || cm_clock_mono_ms() >= deadline_ms;
+}
+
+/* The number of those that are left, from the front on, when those up to prune->after are passed over. */
+static size_t begin_at(const struct cm_prune *prune, const struct candidates *chosen)
+{
+	for (size_t i = chosen->n; prune->after && i > 0; i--) {
+		if (strcmp(chosen->v[i - 1].id, prune->after) == 0)
+			return i - 1;
+	}
+	return chosen->n;
+}
+
 int cm_local_prune(struct cm_store *store, const struct cm_prune *prune,
 		   const struct cm_config *config, struct cm_error *err)
 {
 	struct candidates chosen = { NULL, 0 };
 	size_t n = 0;
 	int r = choose(store, prune, &chosen, err);
+	int64_t deadline_ms = prune->span_ms != 0 ? cm_clock_mono_ms() + prune->span_ms : INT64_MAX;
 
 	/* the longest unused goes first, so that what is bounded gets on */
-	for (size_t i = chosen.n; r == CM_OK && i > prune->keep_last; i--) {
-		if ((prune->max != 0 && n >= prune->max) ||
-		    (prune->deadline_ms != 0 && cm_clock_mono_ms() >= prune->deadline_ms) ||
-		    !is_old(prune, chosen.v[i - 1].used_ms))
+	for (size_t i = begin_at(prune, &chosen); r == CM_OK && i > prune->keep_last; i--) {
+		if (!is_old(prune, chosen.v[i - 1].used_ms))
 			break;
-		n += prune_one(store, prune, chosen.v[i - 1].id, config);
+		if (is_over(prune, n, deadline_ms))
+			r = CM_PRUNE_LEFT;
+		else
+			n += prune_one(store, prune, chosen.v[i - 1].id, config);
 	}
 	clear_candidates(&chosen);
 	return r;

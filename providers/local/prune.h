@@ -38,9 +38,11 @@ struct cm_prune {
 	/* everything but the removal */
 	bool is_dry;
 	bool wants_size;
-	/* no more are begun after so many, and after this time (CLOCK_MONOTONIC); 0: no bound */
+	/* no more are begun after so many, nor so long after they were chosen; 0: no bound */
 	size_t max;
-	int64_t deadline_ms;
+	unsigned int span_ms;
+	/* begin behind this one, where it is among them; NULL: with the one that was unused longest */
+	const char *after;
 	/* how long git may look at one session's directory; 0: the usual time */
 	unsigned int look_ms;
 	/* of each that was chosen; may be NULL. s and why are lent. */
@@ -48,7 +50,9 @@ struct cm_prune {
 	void *data;
 };
 
-/* CM_OK also when some could not be removed, which tell says. */
+/* The bounds ended it before the last one. */
+#define CM_PRUNE_LEFT 1
+/* CM_OK also when some could not be removed, which tell says; or CM_PRUNE_LEFT. */
 int cm_local_prune(struct cm_store *store, const struct cm_prune *prune,
 		   const struct cm_config *config, struct cm_error *err);
 

@@ -2,6 +2,8 @@
 /* What the configuration says of sessions that nobody uses, done by starts: there is no daemon. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +11,11 @@
 #include "providers/local/prune.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 #include "runtime/spec/retention.h"
 
-/* in the state directory: its time is that of the last look */
+/* in the state directory: its time is that of the last look, and what is in it the last session that
+ * was looked at and stayed, where that look was broken off */
 #define STAMP "pruned"
 #define HOUR_S (60 * 60)
 /* of a start's time; what was begun is finished */
@@ -44,10 +48,37 @@ static void set_stamp(int fd, bool is_finished)
 	(void)futimens(fd, when);
 }
 
-static void count(void *data, const struct cm_pruned *pruned)
+struct progress {
+	size_t n_removed;
+	/* "": none */
+	char stayed[CM_SESSION_ID_MAX + 1];
+};
+
+static void on_pruned(void *data, const struct cm_pruned *pruned)
 {
-	(void)pruned;
-	(*(size_t *)data)++;
+	struct progress *progress = data;
+
+	if (pruned->outcome == CM_PRUNE_REMOVED)
+		progress->n_removed++;
+	else
+		(void)snprintf(progress->stayed, sizeof(progress->stayed), "%s",
+			       pruned->s->record.id);
+}
+
+static void read_stayed(int fd, struct progress *progress)
+{
+	ssize_t n = pread(fd, progress->stayed, sizeof(progress->stayed) - 1, 0);
+
+	progress->stayed[n > 0 ? n : 0] = '\0';
+}
+
+static void write_stayed(int fd, const struct progress *progress)
+{
+	size_t len = strlen(progress->stayed);
+
+	/* what is not written begins at the front again */
+	if (ftruncate(fd, 0) == 0)
+		(void)!pwrite(fd, progress->stayed, len, 0);
 }
 
 void cm_local_retention(struct cm_store *store, const char *retention,
@@ -55,11 +86,19 @@ void cm_local_retention(struct cm_store *store, const char *retention,
 {
 	const struct cm_session_filter any = { 0 };
 	CM_AUTO_FD int stamp_fd = -1;
+	char after[CM_SESSION_ID_MAX + 1];
+	struct progress progress = { 0 };
 	struct cm_retention says;
-	size_t n = 0;
 	struct cm_prune prune = {
-		.filter = &any, .max = MAX_SESSIONS, .look_ms = LOOK_MS, .tell = count, .data = &n
+		.filter = &any,
+		.max = MAX_SESSIONS,
+		.span_ms = SPAN_MS,
+		.look_ms = LOOK_MS,
+		.after = after,
+		.tell = on_pruned,
+		.data = &progress,
 	};
+	bool is_left;
 
 	if (cm_retention_parse(retention, "retention", &says, NULL) != CM_OK)
 		return;
@@ -68,11 +107,15 @@ void cm_local_retention(struct cm_store *store, const char *retention,
 		return;
 	/* before: a session that cannot be looked at must not hold up each start */
 	set_stamp(stamp_fd, true);
+	read_stayed(stamp_fd, &progress);
+	memcpy(after, progress.stayed, sizeof(after));
 	prune.older_ms = says.older_ms;
 	prune.keep_last = says.keep_last;
 	prune.with_files = says.with_files;
-	prune.deadline_ms = cm_clock_mono_ms() + SPAN_MS;
-	(void)cm_local_prune(store, &prune, config, NULL);
-	if (n > 0 && (n == MAX_SESSIONS || cm_clock_mono_ms() >= prune.deadline_ms))
-		set_stamp(stamp_fd, false);
+	is_left = cm_local_prune(store, &prune, config, NULL) == CM_PRUNE_LEFT;
+	/* those that stay are looked at once a round, and hold up neither the others nor each start */
+	if (!is_left)
+		progress.stayed[0] = '\0';
+	write_stayed(stamp_fd, &progress);
+	set_stamp(stamp_fd, !is_left || progress.n_removed == 0);
 }

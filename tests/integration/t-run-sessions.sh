@@ -312,6 +312,44 @@ cm rm --files b
 cm rm --files c
 finish
 
+# as it is looked at by git: takes longer than a start gives to all of them
+much_work() { # ID
+	as_caller git init -q -b main "$root/$1"
+	as_caller mkdir "$root/$1/d"
+	as_caller sh -c "cd '$root/$1/d' && seq 30000 | xargs touch"
+}
+stamp_age() { echo $(($(date +%s) - $(stat -c %Y "$state/pruned"))); }
+
+begin 'retention with files, and work that is nowhere else'
+state_dir
+allow "$state/(starts|pruned) f 600 "
+as_caller mkdir -p "$work/home/.config/casemate"
+as_caller sh -c "echo '{\"retention\": {\"older-than\": \"7d\", \"files\": true}}' >'$work/home/.config/casemate/config.json'"
+start_files
+for id in a b c; do
+	cm run --session $id --retention none -- true
+	stop $id
+done
+much_work a
+much_work b
+used a '12 days'
+used b '11 days'
+used c '10 days'
+as_caller touch -c -d '-2 hours' "$state/pruned"
+run run -- true
+is "$rc $(ids -a | tr -d 'c ')" '0 ab' 'is kept'
+[ "$(stamp_age)" -lt 1800 ]
+ok 'and is not looked at by each start'
+for _ in 1 2; do
+	as_caller touch -d '-2 hours' "$state/pruned"
+	run run -- true
+done
+is "$rc $(ids)" '0 a b ' 'what is behind it gets its turn'
+[ -e "$root/a/d/1" ] && [ ! -e "$root/c" ]
+ok 'with its files'
+clear_all
+finish
+
 begin 'how long a session lives'
 state_dir
 run run --idle-timeout 30m -- true
