@@ -8,8 +8,9 @@
 
 #include "runtime/base/fd.h"
 
-/* read at a time: what is escaped of it takes four times as much */
+/* read at a time: what is escaped of it takes four times as much, and an end its own */
 #define CHUNK PIPE_BUF
+#define ESCAPED 8
 #define BACK 65536U
 
 /* --- where to begin ------------------------------------------------------------------------ */
@@ -90,9 +91,8 @@ static void open_stream(struct cm_attach_output *o, enum cm_journal_stream strea
 	struct cm_attach_stream *s = &o->streams[stream];
 	uint64_t end = cm_journal_end(o->journal, stream);
 
-	s->fd = fd;
+	cm_outlet_init(&s->outlet, fd);
 	s->is_escaped = !is_raw && isatty(fd) == 1;
-	cm_buf_init(&s->out, (size_t)CHUNK * 8);
 	s->offset = n_lines > 0 ? seek_lines(o->journal, stream, end, n_lines) : end;
 	s->until = UINT64_MAX;
 	s->is_due = true;
@@ -112,19 +112,14 @@ void cm_attach_output_open(struct cm_attach_output *o, struct cm_journal_reader 
 void cm_attach_output_close(struct cm_attach_output *o)
 {
 	for (size_t i = 0; i < CM_JOURNAL_STREAMS; i++)
-		cm_buf_clear(&o->streams[i].out);
+		cm_outlet_close(&o->streams[i].outlet);
 }
 
 /* --- passing on ---------------------------------------------------------------------------- */
 
-static bool has_pending(const struct cm_attach_stream *s)
-{
-	return s->out_at < s->out.len;
-}
-
 static bool is_idle(const struct cm_attach_stream *s)
 {
-	return s->is_closed || (!s->is_due && !has_pending(s));
+	return s->is_closed || (!s->is_due && !cm_outlet_is_full(&s->outlet));
 }
 
 void cm_attach_output_due(struct cm_attach_output *o)
@@ -154,17 +149,36 @@ void cm_attach_output_prepare(const struct cm_attach_output *o, struct pollfd p[
 		const struct cm_attach_stream *s = &o->streams[i];
 
 		/* of one that is idle it is seen when its reader goes away */
-		p[i] = (struct pollfd){ .fd = s->is_closed ? -1 : s->fd,
+		p[i] = (struct pollfd){ .fd = s->is_closed ? -1 : s->outlet.fd,
 					.events = is_idle(s) ? 0 : POLLOUT };
 	}
 }
 
-static void put(struct cm_attach_stream *s, const char *bytes, size_t len)
+/* r: of the outlet. A stream that nobody reads any more is closed, and that is no error. */
+static int took(struct cm_attach_stream *s, int r, struct cm_error *err)
 {
-	if (s->is_escaped)
-		cm_shown_text_add(&s->text, bytes, len, &s->out);
+	s->is_closed = r == -EPIPE;
+	if (r == 0 || r == -EPIPE)
+		return CM_OK;
+	return cm_error_set(err, CM_E_SYS, -r, "cannot write to standard %s",
+			    s->outlet.fd == STDOUT_FILENO ? "output" : "error");
+}
+
+static int put(struct cm_attach_stream *s, const char *bytes, size_t len, struct cm_error *err)
+{
+	CM_AUTO_BUF struct cm_buf out = { 0 };
+
+	_Static_assert(CHUNK * ESCAPED <= CM_OUTLET_MAX, "what is read at a time is taken at once");
+	if (!s->is_escaped)
+		return took(s, cm_outlet_put(&s->outlet, bytes, len), err);
+	cm_buf_init(&out, (size_t)CHUNK * ESCAPED);
+	if (len > 0)
+		cm_shown_text_add(&s->text, bytes, len, &out);
 	else
-		cm_buf_append(&s->out, bytes, len);
+		cm_shown_text_end(&s->text, &out);
+	if (cm_buf_status(&out) < 0)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for what the command printed");
+	return out.len > 0 ? took(s, cm_outlet_put(&s->outlet, out.data, out.len), err) : CM_OK;
 }
 
 static int fill(struct cm_attach_output *o, size_t i, struct cm_error *err)
@@ -176,40 +190,20 @@ static int fill(struct cm_attach_output *o, size_t i, struct cm_error *err)
 	size_t max = left < CHUNK ? (size_t)left : CHUNK;
 	ssize_t n = 0;
 
-	cm_buf_reset(&s->out);
-	s->out_at = 0;
 	if (max > 0)
 		n = cm_journal_read(o->journal, (enum cm_journal_stream)i, &at, chunk, max);
 	if (n < 0)
 		return cm_error_set(err, CM_E_SYS, (int)-n, "cannot read what the command printed");
 	s->is_due = n > 0;
-	if (n > 0 && at != s->offset) {
+	/* at its end what is escaped may have some left */
+	if (n == 0)
+		return s->until == UINT64_MAX ? CM_OK : put(s, "", 0, err);
+	if (at != s->offset) {
 		o->n_missed += at - s->offset;
 		cm_shown_text_gap(&s->text);
 	}
-	if (n > 0)
-		put(s, chunk, (size_t)n);
-	if (n == 0 && s->until != UINT64_MAX)
-		cm_shown_text_end(&s->text, &s->out);
-	s->offset = n > 0 ? at + (uint64_t)n : s->offset;
-	return cm_buf_status(&s->out) < 0
-		       ? cm_error_set(err, CM_E_NOMEM, 0, "no memory for what the command printed")
-		       : CM_OK;
-}
-
-static int drain(struct cm_attach_stream *s, struct cm_error *err)
-{
-	size_t len = s->out.len - s->out_at;
-	ssize_t n = write(s->fd, s->out.data + s->out_at, len < PIPE_BUF ? len : PIPE_BUF);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return CM_OK;
-	if (n < 0 && errno != EPIPE)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot write to standard %s",
-				    s->fd == STDOUT_FILENO ? "output" : "error");
-	s->is_closed = n < 0;
-	s->out_at += n > 0 ? (size_t)n : 0;
-	return CM_OK;
+	s->offset = at + (uint64_t)n;
+	return put(s, chunk, (size_t)n, err);
 }
 
 int cm_attach_output_step(struct cm_attach_output *o, const struct pollfd p[CM_JOURNAL_STREAMS],
@@ -222,10 +216,20 @@ int cm_attach_output_step(struct cm_attach_output *o, const struct pollfd p[CM_J
 
 		if ((p[i].revents & (POLLERR | POLLNVAL)) != 0)
 			s->is_closed = true;
-		else if ((p[i].revents & (POLLOUT | POLLHUP)) != 0)
-			r = has_pending(s) ? CM_OK : fill(o, i, err);
-		if (r == CM_OK && p[i].revents != 0 && !s->is_closed && has_pending(s))
-			r = drain(s, err);
+		else if ((p[i].revents & (POLLOUT | POLLHUP)) == 0)
+			continue;
+		else if (cm_outlet_is_full(&s->outlet))
+			r = took(s, cm_outlet_flush(&s->outlet), err);
+		else
+			r = fill(o, i, err);
 	}
 	return r;
+}
+
+void cm_attach_output_say(struct cm_attach_output *o, const char *text)
+{
+	struct cm_attach_stream *s = &o->streams[CM_JOURNAL_OUT];
+
+	if (!s->is_closed && !cm_outlet_is_full(&s->outlet))
+		(void)cm_outlet_put(&s->outlet, text, strlen(text));
 }

@@ -2,8 +2,8 @@
 /*
  * What a command prints, from its journal to the caller as it comes.
  *
- * A stream is read only when its destination can take more, PIPE_BUF bytes at a time: a reader that
- * is slow keeps nobody from being heard.
+ * A stream is read only when its destination can take more, and no write waits (outlet.h): a reader
+ * that is slow, or a terminal that was stopped, keeps nobody from being heard.
  */
 #ifndef CM_RUNTIME_CLI_ATTACH_OUTPUT_H
 #define CM_RUNTIME_CLI_ATTACH_OUTPUT_H
@@ -13,17 +13,14 @@
 #include <stdint.h>
 
 #include "casemate/error.h"
-#include "runtime/base/buf.h"
+#include "runtime/cli/outlet.h"
 #include "runtime/cli/shown_text.h"
 #include "runtime/store/journal.h"
 
 struct cm_attach_stream {
-	int fd;
+	struct cm_outlet outlet;
 	bool is_escaped;
 	struct cm_shown_text text;
-	/* what was read and not written yet */
-	struct cm_buf out;
-	size_t out_at;
 	uint64_t offset;
 	/* what is read of it in the end; UINT64_MAX: it goes on */
 	uint64_t until;
@@ -59,5 +56,7 @@ void cm_attach_output_prepare(const struct cm_attach_output *o,
 			      struct pollfd p[CM_JOURNAL_STREAMS]);
 int cm_attach_output_step(struct cm_attach_output *o, const struct pollfd p[CM_JOURNAL_STREAMS],
 			  struct cm_error *err);
+/* A word of our own to standard output, if that takes it now. */
+void cm_attach_output_say(struct cm_attach_output *o, const char *text);
 
 #endif

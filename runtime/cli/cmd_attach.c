@@ -137,12 +137,10 @@ static void follow_terminal(struct attach *a)
 }
 
 /* Attributes and cursor are the command's still. */
-static void leave_screen(const struct attach *a)
+static void leave_screen(struct attach *a)
 {
-	static const char plain[] = "\033[m\033[?25h\r\n";
-
 	if (a->is_raw && !a->is_background && !a->has_ended)
-		(void)cm_write_all(STDOUT_FILENO, plain, sizeof(plain) - 1);
+		cm_attach_output_say(&a->output, "\033[m\033[?25h\r\n");
 	cm_terminal_restore();
 }
 
@@ -205,8 +203,10 @@ static void on_end(struct attach *a)
 	cm_attach_output_finish(&a->output);
 }
 
-static void take_message(struct attach *a)
+/* What was being started when we came may be refused yet. */
+static int take_message(struct attach *a, struct cm_error *err)
 {
+	struct cm_error why = CM_ERROR_INIT;
 	struct cm_msg msg;
 	int r;
 
@@ -215,11 +215,15 @@ static void take_message(struct attach *a)
 	if (r == 1 && msg.rec.type == CM_REC_END && msg.rec.id == a->id) {
 		a->fate = (struct cm_exec_fate){ .is_known = true, .end = msg.rec.body.end };
 		on_end(a);
+	} else if (r == 1 && msg.rec.type == CM_REC_REFUSED && msg.rec.id == a->id) {
+		cm_proto_error_of(&msg, &why);
+		*err = why;
 	} else if (r != 1 && r != -EAGAIN) {
 		cm_exec_target_last_word(a->t, &a->fate);
 		on_end(a);
 	}
 	cm_msg_clear(&msg);
+	return why.code;
 }
 
 /* --- its input ----------------------------------------------------------------------------- */
@@ -366,7 +370,7 @@ static int step(struct attach *a, const struct pollfd p[SLOT_COUNT], struct cm_e
 	if (p[SLOT_WATCH].revents != 0 || a->watch_fd < 0)
 		cm_attach_output_due(&a->output);
 	if (p[SLOT_JAIL].revents != 0)
-		take_message(a);
+		r = r < 0 ? r : take_message(a, err);
 	if (a->in_fd >= 0)
 		(void)cm_tty_end_step(&a->tty_end, a->in_fd);
 	else
@@ -443,6 +447,9 @@ static int exit_of(const struct attach *a)
 {
 	const struct cm_exec_target *t = a->t;
 
+	/* not a word: a terminal that was stopped would keep it */
+	if (a->leave == LEAVE_SIGNAL)
+		return 128 + a->signal;
 	if (a->output.n_missed > 0)
 		cm_cli_note(t->cli, "%llu bytes were not kept",
 			    (unsigned long long)a->output.n_missed);
@@ -451,11 +458,10 @@ static int exit_of(const struct attach *a)
 		cm_cli_note(t->cli, "command %s goes on: 'casemate attach %s %s'", t->name,
 			    t->session.record.id, t->name);
 		return 0;
-	case LEAVE_SIGNAL:
-		return 128 + a->signal;
 	case LEAVE_READER:
 		return 128 + SIGPIPE;
 	case LEAVE_NOT:
+	case LEAVE_SIGNAL:
 		break;
 	}
 	return cm_exec_target_exit(t, &a->fate);

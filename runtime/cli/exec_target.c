@@ -308,21 +308,25 @@ int cm_exec_target_wait(struct cm_exec_target *t, uint64_t id, int64_t deadline_
 {
 	struct cm_error why = CM_ERROR_INIT;
 	struct cm_msg msg;
+	bool is_refused;
 	int r;
 
 	cm_msg_init(&msg);
 	do {
 		r = cm_jail_next(&t->jail, id, &msg, deadline_ms, &why);
-	} while (r == CM_OK && msg.rec.type != CM_REC_END);
-	if (r == CM_OK)
+	} while (r == CM_OK && msg.rec.type != CM_REC_END && msg.rec.type != CM_REC_REFUSED);
+	is_refused = r == CM_OK && msg.rec.type == CM_REC_REFUSED;
+	if (is_refused)
+		cm_proto_error_of(&msg, &why);
+	else if (r == CM_OK)
 		*ret = (struct cm_exec_fate){ .is_known = true,
 					      .end = msg.rec.body.end,
 					      .ended_ms = cm_clock_real_ms() };
 	cm_msg_clear(&msg);
-	if (r == CM_E_TIMEOUT) {
+	if (is_refused || r == CM_E_TIMEOUT) {
 		if (err)
 			*err = why;
-		return r;
+		return why.code;
 	}
 	if (r < 0)
 		cm_exec_target_last_word(t, ret);

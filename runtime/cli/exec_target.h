@@ -72,7 +72,8 @@ int cm_exec_target_attach(struct cm_exec_target *t, uint64_t *ret_id, int *ret_i
 			  struct cm_error *err);
 /* What it reads ends, but for what others hold of it. Asked apart: an end that comes is not missed. */
 int cm_exec_target_close_input(const struct cm_exec_target *t, struct cm_error *err);
-/* Until it has ended, or the session has. CM_E_TIMEOUT: it has not. */
+/* Until it has ended, or the session has. CM_E_TIMEOUT: it has not; else an error is why its start was
+ * refused. */
 int cm_exec_target_wait(struct cm_exec_target *t, uint64_t id, int64_t deadline_ms,
 			struct cm_exec_fate *ret, struct cm_error *err);
 /* It does not run: what its journal says. */

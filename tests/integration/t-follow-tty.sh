@@ -133,6 +133,24 @@ ok 'and it goes on then'
 run rm --files s
 finish
 
+# Keys are not the command's here: ^S stops the terminal, and what is written to it waits.
+begin 'a terminal that was stopped'
+run start s
+for command in 'exec yes' 'exec yes >&2'; do
+	# the terminal is root's: another user cannot open it again, and may be held up (outlet.h)
+	[ "$identity" = root ] || continue
+	detach -- sh -c "$command"
+	terminal 'expect:y' 'send:\x13' 'sleep:0.5' 'signal:TERM' end -- attach -n 5 s "$id"
+	ended 143 "SIGTERM ends it: $command"
+	cm kill s "$id" >/dev/null 2>&1
+done
+detach -- sh -c 'echo ready; sleep 0.6; seq 20000; echo over; exit 3'
+terminal 'expect:ready' 'send:\x13' 'sleep:1' 'send:\x11' 'expect:over' end -- attach -n 5 s "$id"
+ended 3 'it goes on where it was'
+is "$(tr -d '\r' <"$work/out" | grep -c '^[0-9]*$')" 20000 'with all of it'
+cm rm --files s
+finish
+
 begin 'programs that paint the screen'
 run start s
 if need TOOLS vi vi; then
