@@ -101,8 +101,10 @@ static void write_directories(struct cm_json_writer *w, const struct cm_store_se
 static void write_json(const struct view *v, struct cm_buf *out)
 {
 	const struct cm_session_record *r = &v->s->record;
+	struct cm_session_use use;
 	struct cm_json_writer w;
 
+	cm_session_use_look(&use, v->s, v->with_size);
 	cm_jw_init(&w, out, true);
 	cm_jw_object(&w);
 	cm_jw_kstring(&w, "id", r->id);
@@ -111,7 +113,7 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	cm_cli_write_time(&w, "created", r->created_ms);
 	cm_jw_key(&w, "labels");
 	cm_strv_write_map(&r->labels, &w);
-	cm_cli_write_session_info(&w, v->s, v->status);
+	cm_cli_write_session_info(&w, v->s, &v->end, &use);
 	cm_jw_kbool(&w, "temporary", r->is_temporary);
 	cm_jw_kuint(&w, "generation", r->generation);
 	cm_jw_kstring(&w, "root", r->root);
@@ -124,7 +126,7 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	write_embedded(&w, "settings", r->settings_json);
 	write_embedded(&w, "started", r->started_json);
 	write_embedded(&w, "enforced", r->enforced_json);
-	cm_session_use_resources(&w, v->s, v->with_size);
+	cm_session_use_resources(&w, &use);
 	write_setup(&w, r);
 	write_end(&w, &v->end);
 	if (r->slot != CM_SLOT_NONE) {

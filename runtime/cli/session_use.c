@@ -91,31 +91,35 @@ void cm_session_use_write(struct cm_json_writer *w, const struct cm_session_use 
 	cm_jw_end_object(w);
 }
 
-void cm_session_use_resources(struct cm_json_writer *w, const struct cm_store_session *s,
-			      bool with_size)
+void cm_session_use_look(struct cm_session_use *use, const struct cm_store_session *s,
+			 bool with_size)
 {
-	struct cm_session_use use = { .percent = -1 };
-	struct cm_local_disk disk = { 0 };
-	bool is_running = cm_session_use_update(&use, s, NULL) == CM_OK;
-
-	if (is_running) {
+	*use = (struct cm_session_use){ .percent = -1, .has_disk = with_size };
+	use->is_running = cm_session_use_update(use, s, NULL) == CM_OK;
+	if (use->is_running) {
 		(void)poll(NULL, 0, INSPECT_MS);
-		is_running = cm_session_use_update(&use, s, NULL) == CM_OK;
+		use->is_running = cm_session_use_update(use, s, NULL) == CM_OK;
+	}
+	if (!use->is_running) {
+		use->percent = -1;
+		use->last.memory_bytes = use->last.memory_max_bytes = use->last.cpu_max_milli =
+			CM_USAGE_UNKNOWN;
 	}
 	if (with_size)
-		cm_local_measure_disk(s, &disk);
-	if (!is_running)
-		use.last.memory_bytes = use.last.memory_max_bytes = use.last.cpu_max_milli =
-			CM_USAGE_UNKNOWN;
+		cm_local_measure_disk(s, &use->disk);
+}
+
+void cm_session_use_resources(struct cm_json_writer *w, const struct cm_session_use *use)
+{
 	cm_jw_key(w, "resources");
 	cm_jw_object(w);
-	write_known(w, "memoryMB", use.last.memory_max_bytes, MIB);
-	write_known(w, "memoryUsedMB", use.last.memory_bytes, MIB);
-	write_processors(w, "cpuCores", use.last.cpu_max_milli);
-	write_percent(w, is_running ? use.percent : -1);
+	write_known(w, "memoryMB", use->last.memory_max_bytes, MIB);
+	write_known(w, "memoryUsedMB", use->last.memory_bytes, MIB);
+	write_processors(w, "cpuCores", use->last.cpu_max_milli);
+	write_percent(w, use->percent);
 	/* there is no limit of it */
 	write_known(w, "diskMB", CM_USAGE_UNKNOWN, MIB);
-	write_known(w, "diskUsedMB", with_size ? disk.bytes : CM_USAGE_UNKNOWN, MIB);
+	write_known(w, "diskUsedMB", use->has_disk ? use->disk.bytes : CM_USAGE_UNKNOWN, MIB);
 	cm_jw_end_object(w);
 }
 

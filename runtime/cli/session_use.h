@@ -39,11 +39,13 @@ int cm_session_use_update(struct cm_session_use *use, const struct cm_store_sess
 void cm_session_use_write(struct cm_json_writer *w, const struct cm_session_use *use);
 void cm_session_use_header(struct cm_buf *out, bool with_size);
 void cm_session_use_row(struct cm_buf *out, const struct cm_session_use *use, bool with_size);
+/* Looks twice at one that runs, for its percent; is_running says whether. */
+void cm_session_use_look(struct cm_session_use *use, const struct cm_store_session *s,
+			 bool with_size);
 /*
  * `resources` of inspect, as Mastra's SandboxInfo has it: memoryMB, memoryUsedMB, cpuCores, cpuPercent,
- * diskMB, diskUsedMB. Looks twice at one that runs.
+ * diskMB, diskUsedMB.
  */
-void cm_session_use_resources(struct cm_json_writer *w, const struct cm_store_session *s,
-			      bool with_size);
+void cm_session_use_resources(struct cm_json_writer *w, const struct cm_session_use *use);
 
 #endif

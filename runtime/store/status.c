@@ -63,6 +63,11 @@ void cm_store_session_touch(const struct cm_store_session *s)
 	(void)utimensat(s->dir_fd, CM_STORE_LOCK, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
+static int64_t changed_ms(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
 int64_t cm_store_session_used_ms(const struct cm_store_session *s, const struct cm_end_record *end)
 {
 	int64_t used_ms = s->record.created_ms;
@@ -71,13 +76,20 @@ int64_t cm_store_session_used_ms(const struct cm_store_session *s, const struct 
 	if (end && end->magic == CM_END_RECORD_MAGIC && end->real_ms > used_ms)
 		used_ms = end->real_ms;
 	if (fstatat(s->dir_fd, CM_STORE_LOCK, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		int64_t touched_ms =
-			(int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		int64_t touched_ms = changed_ms(&st);
 
 		if (touched_ms > used_ms)
 			used_ms = touched_ms;
 	}
 	return used_ms;
+}
+
+/* Each keeper makes its socket anew, and nothing changes it after that. */
+int64_t cm_store_session_started_ms(const struct cm_store_session *s)
+{
+	struct stat st;
+
+	return lstat(s->socket_path, &st) == 0 && S_ISSOCK(st.st_mode) ? changed_ms(&st) : 0;
 }
 
 int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret)

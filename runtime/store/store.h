@@ -278,6 +278,8 @@ bool cm_store_keeper_alive(const struct cm_store_session *s);
 void cm_store_session_touch(const struct cm_store_session *s);
 /* When it was made, used or stopped last (end may be NULL), in milliseconds; 0: not known. */
 int64_t cm_store_session_used_ms(const struct cm_store_session *s, const struct cm_end_record *end);
+/* Of one that runs: when it was started, in milliseconds; 0: not known. */
+int64_t cm_store_session_started_ms(const struct cm_store_session *s);
 /* CM_OK and *ret, or CM_E_NOT_FOUND; a malformed record counts as not found. */
 int cm_store_read_end(const struct cm_store_session *s, struct cm_end_record *ret);
 
