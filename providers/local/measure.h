@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session that runs uses. */
+/*
+ * What a session that runs uses, as its keeper tells, which has the groups open wherever they were moved
+ * to. cm_local_usage tells less from files alone: for `ls`, which connects to no keeper, however many run.
+ */
 #ifndef CM_PROVIDERS_LOCAL_MEASURE_H
 #define CM_PROVIDERS_LOCAL_MEASURE_H
 

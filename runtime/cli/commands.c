@@ -291,7 +291,7 @@ const struct cm_command cm_commands[] = {
 			"      --root DIR             session root\n"
 			"  -f, --follow               go on until the session is removed\n"
 			"      --since SEQ            only those after the one of that number\n"
-			"      --type PREFIX          only those whose type begins so: exec., setup.failed\n"
+			"      --type PREFIX          only those whose type begins so: exec., phase.failed\n"
 			"  -q, --quiet                no notes on standard error\n",
 	},
 	{
