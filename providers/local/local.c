@@ -336,7 +336,7 @@ static void remove_session(struct cm_local *l)
 
 	/* a keeper whose start failed has said so, and is about to end */
 	if (!l->is_temporary)
-		(void)cm_local_stop(&l->store, &l->session, cm_clock_mono_ms() + STOP_MS, NULL);
+		(void)cm_local_stop(&l->session, cm_clock_mono_ms() + STOP_MS, NULL);
 	if (cm_local_remove(&l->store, &l->session, with_files, l->config, &ignored) == CM_OK)
 		return;
 	/* where the session root cannot be used there is nothing in it, and what was made of a
@@ -355,7 +355,7 @@ static void stop_kept(struct cm_local *l)
 
 	if (!l->is_kept || !l->has_session || l->is_new)
 		return;
-	if (cm_local_stop(&l->store, &l->session, cm_clock_mono_ms() + STOP_MS, &ignored) < 0)
+	if (cm_local_stop(&l->session, cm_clock_mono_ms() + STOP_MS, &ignored) < 0)
 		cm_local_note(l, ignored.msg);
 }
 

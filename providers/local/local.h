@@ -213,7 +213,6 @@ void cm_local_usage(const struct cm_store_session *s, struct cm_local_usage *ret
  * deadline, so its keeper was killed and everything with it.
  */
 #define CM_LOCAL_KILLED 1
-int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
-		  struct cm_error *err);
+int cm_local_stop(struct cm_store_session *s, int64_t deadline_ms, struct cm_error *err);
 
 #endif

@@ -174,14 +174,12 @@ static void ask_to_stop(const struct cm_store_session *s, int64_t deadline_ms)
 	(void)cm_jail_close(&jail);
 }
 
-int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
-		  struct cm_error *err)
+int cm_local_stop(struct cm_store_session *s, int64_t deadline_ms, struct cm_error *err)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	struct cm_peer keeper = CM_PEER_INIT;
 	int r = CM_OK;
 
-	(void)store;
 	while (cm_store_keeper_alive(s)) {
 		struct cm_error why = CM_ERROR_INIT;
 

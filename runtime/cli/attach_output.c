@@ -11,89 +11,15 @@
 /* read at a time: what is escaped of it takes four times as much, and an end its own */
 #define CHUNK PIPE_BUF
 #define ESCAPED 8
-#define BACK 65536U
-
-/* --- where to begin ------------------------------------------------------------------------ */
-
-/* The n-th newline from the end of what lies at `from`: *offset is behind it. How many are missing. */
-static uint64_t scan_back(const char *bytes, size_t len, uint64_t from, uint64_t n,
-			  uint64_t *offset)
-{
-	while (len > 0 && n > 0) {
-		if (bytes[--len] != '\n')
-			continue;
-		if (--n == 0)
-			*offset = from + len + 1;
-	}
-	return n;
-}
-
-/*
- * All from *from to `to`, which lie BACK apart at the most; *from is later where what is before was
- * not kept. The number of bytes; 0: it cannot be read.
- */
-static size_t read_block(struct cm_journal_reader *journal, enum cm_journal_stream stream,
-			 uint64_t *from, uint64_t to, char chunk[BACK])
-{
-	uint64_t at = *from;
-	size_t len = 0;
-
-	while (at < to) {
-		uint64_t got = at;
-		ssize_t n = cm_journal_read(journal, stream, &got, chunk + len, (size_t)(to - at));
-
-		if (n <= 0 || got >= to)
-			return 0;
-		if ((uint64_t)n > to - got)
-			n = (ssize_t)(to - got);
-		if (got != at) {
-			memmove(chunk, chunk + len, (size_t)n);
-			len = 0;
-			*from = got;
-		}
-		len += (size_t)n;
-		at = got + (uint64_t)n;
-	}
-	return len;
-}
-
-/* Where the last n_lines lines before end begin, or what is kept of them. */
-static uint64_t seek_lines(struct cm_journal_reader *journal, enum cm_journal_stream stream,
-			   uint64_t end, uint64_t n_lines)
-{
-	char chunk[BACK];
-	uint64_t at = end;
-	uint64_t offset = 0;
-
-	while (at > 0) {
-		uint64_t want = at > BACK ? at - BACK : 0;
-		uint64_t from = want;
-		size_t len = read_block(journal, stream, &from, at, chunk);
-
-		if (len == 0)
-			return at;
-		/* the end of the last line is not the beginning of another */
-		if (at == end && chunk[len - 1] == '\n')
-			len--;
-		n_lines = scan_back(chunk, len, from, n_lines, &offset);
-		if (n_lines == 0)
-			return offset;
-		if (from != want)
-			return from;
-		at = from;
-	}
-	return 0;
-}
 
 static void open_stream(struct cm_attach_output *o, enum cm_journal_stream stream, int fd,
 			uint64_t n_lines, bool is_raw)
 {
 	struct cm_attach_stream *s = &o->streams[stream];
-	uint64_t end = cm_journal_end(o->journal, stream);
-
 	cm_outlet_init(&s->outlet, fd);
 	s->is_escaped = !is_raw && isatty(fd) == 1;
-	s->offset = n_lines > 0 ? seek_lines(o->journal, stream, end, n_lines) : end;
+	/* what cannot be read begins at its end */
+	(void)cm_journal_tail(o->journal, stream, n_lines, &s->offset);
 	s->until = UINT64_MAX;
 	s->is_due = true;
 	if (s->offset > 0)

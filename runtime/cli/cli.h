@@ -17,6 +17,8 @@
 
 /* Casemate itself failed, and the command did not start. */
 #define CM_EXIT_FAILURE 125
+/* So long a command has after a signal that is to end it, before it is killed. */
+#define CM_CLI_GRACE_MS 2000
 
 struct cm_cli {
 	/* "casemate" */

@@ -125,17 +125,6 @@ static void take_screen(struct attach *a)
 	a->redraw_ms = cm_clock_mono_ms() + REDRAW_MS;
 }
 
-static void follow_terminal(struct attach *a)
-{
-	bool was_background = a->is_background;
-
-	a->is_background = cm_terminal_is_background();
-	if (was_background && !a->is_background)
-		take_screen(a);
-	else if (!was_background && a->is_background)
-		cm_terminal_restore();
-}
-
 /* Attributes and cursor are the command's still. */
 static void leave_screen(struct attach *a)
 {
@@ -389,7 +378,8 @@ static int follow(struct attach *a, struct cm_error *err)
 
 	while (r == CM_OK && a->leave == LEAVE_NOT &&
 	       !(a->has_ended && cm_attach_output_is_done(&a->output))) {
-		follow_terminal(a);
+		if (cm_terminal_follow(&a->is_background))
+			take_screen(a);
 		prepare(a, p);
 		if (poll(p, SLOT_COUNT, next_timeout(a)) < 0) {
 			if (errno != EINTR)

@@ -5,7 +5,6 @@
 #include "runtime/cli/exec_view.h"
 #include "runtime/cli/signal_names.h"
 
-#define GRACE_MS 2000
 /* what the kernel has to bury may have much memory */
 #define GONE_MS 30000
 /* as kill(1) has it: there was nothing to kill */
@@ -50,8 +49,8 @@ static int end_tree(struct cm_exec_target *t, uint64_t id, bool is_json)
 	int r;
 
 	/* a keeper that is gone has taken the command with it */
-	(void)cm_jail_kill(&t->jail, id, GRACE_MS);
-	r = cm_exec_target_wait(t, id, cm_clock_mono_ms() + GRACE_MS + GONE_MS, &fate, &err);
+	(void)cm_jail_kill(&t->jail, id, CM_CLI_GRACE_MS);
+	r = cm_exec_target_wait(t, id, cm_clock_mono_ms() + CM_CLI_GRACE_MS + GONE_MS, &fate, &err);
 	if (r == CM_E_TIMEOUT) {
 		(void)cm_error_set(&err, CM_E_TIMEOUT, 0, "command %s does not end", t->name);
 		cm_error_hint(&err, "'casemate stop %.100s' ends the session with all in it",

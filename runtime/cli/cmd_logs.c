@@ -145,79 +145,7 @@ static int show_all(struct view *view, struct cm_error *err)
 	return r;
 }
 
-/* --- the last lines ------------------------------------------------------------------------ */
-
-/*
- * Count newlines from *offset to end, up to max of them; *offset is then behind the last one that was
- * counted, and *ret_last is the last byte that was looked at.
- */
-static int count_lines(struct view *view, enum cm_journal_stream stream, uint64_t end, uint64_t max,
-		       uint64_t *offset, uint64_t *ret, char *ret_last, struct cm_error *err)
-{
-	char chunk[CHUNK];
-	uint64_t at = *offset;
-	uint64_t count = 0;
-
-	while (at < end && count < max) {
-		ssize_t n = cm_journal_read(&view->reader, stream, &at, chunk, sizeof(chunk));
-		const char *p = chunk;
-
-		if (n < 0)
-			return read_failed(view, n, err);
-		if (n == 0 || at >= end)
-			break;
-		if ((uint64_t)n > end - at)
-			n = (ssize_t)(end - at);
-		while (count < max && (p = memchr(p, '\n', (size_t)(chunk + n - p))) != NULL) {
-			p++;
-			count++;
-			*offset = at + (uint64_t)(p - chunk);
-		}
-		*ret_last = chunk[n - 1];
-		at += (uint64_t)n;
-	}
-	*ret = count;
-	return CM_OK;
-}
-
-/* Begin with the last n lines that there are now. */
-static int seek_tail(struct view *view, struct shown *shown, uint64_t n, struct cm_error *err)
-{
-	uint64_t end = cm_journal_end(&view->reader, shown->stream);
-	uint64_t offset = 0;
-	uint64_t n_lines = 0;
-	char last = '\n';
-	int r = count_lines(view, shown->stream, end, UINT64_MAX, &offset, &n_lines, &last, err);
-
-	if (r < 0)
-		return r;
-	n_lines += last != '\n';
-	if (n == 0) {
-		shown->offset = end;
-		return CM_OK;
-	}
-	if (n >= n_lines)
-		return CM_OK;
-	return count_lines(view, shown->stream, end, n_lines - n, &shown->offset, &n_lines, &last,
-			   err);
-}
-
 /* --- following ----------------------------------------------------------------------------- */
-
-/* No keeper writes it any more: the session is gone, or stopped, or was started again. */
-static bool is_writer_gone(const struct view *view)
-{
-	struct cm_store_session s;
-	bool is_gone;
-
-	if (cm_store_session_open_as(view->store, view->session, CM_STORE_ANY_ROOT, 0, &s, NULL) <
-	    0)
-		return true;
-	is_gone = (uint32_t)s.record.generation != (uint32_t)(view->exec_id >> 32) ||
-		  !cm_store_keeper_alive(&s);
-	cm_store_session_close(&s);
-	return is_gone;
-}
 
 /* Until something changed, or may have. READER_GONE: nobody reads what is written. */
 static int wait_change(const struct view *view, int watch_fd)
@@ -252,7 +180,7 @@ static int look_for_end(const struct view *view)
 
 	if (r != 0)
 		return r;
-	is_gone = is_writer_gone(view);
+	is_gone = cm_cli_exec_writer_gone(view->store, view->session, view->exec_id);
 	/* written between the two looks, and its writer ended then */
 	r = cm_journal_result_read(&view->reader, &result);
 	return r == 0 && is_gone ? -ENODATA : r;
@@ -369,13 +297,21 @@ static int read_asked(struct view *view, const struct asked *asked, uint64_t *re
 	return r;
 }
 
+/* Begin with the last n lines that there are now. */
+static int begin_tail(struct view *view, struct shown *shown, uint64_t n, struct cm_error *err)
+{
+	int e = cm_journal_tail(&view->reader, shown->stream, n, &shown->offset);
+
+	return e < 0 ? read_failed(view, e, err) : CM_OK;
+}
+
 static int with_journal(struct view *view, const struct asked *asked, uint64_t tail,
 			struct cm_error *err)
 {
 	int r = CM_OK;
 
 	for (size_t i = 0; asked->tail && i < view->n_shown && r == CM_OK; i++)
-		r = seek_tail(view, &view->shown[i], tail, err);
+		r = begin_tail(view, &view->shown[i], tail, err);
 	return r == CM_OK ? show_view(view, asked->is_follow, err) : r;
 }
 

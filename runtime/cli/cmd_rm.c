@@ -34,7 +34,7 @@ static int remove_one(struct cm_store *store, struct cm_store_session *s, const 
 
 	/* of a temporary session the lock that we have says that nothing runs */
 	if (!s->record.is_temporary && cm_store_keeper_alive(s))
-		r = cm_cli_stop_session(removal->cli, store, s, err);
+		r = cm_cli_stop_session(removal->cli, s, err);
 	if (r < 0)
 		return r;
 	/* on a full disk a session goes all the same, and what it says then is less */

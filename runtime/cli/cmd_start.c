@@ -35,7 +35,7 @@ static int stop(struct cm_cli *cli, const struct cm_spec *spec, struct cm_error 
 				     cm_clock_mono_ms() + CM_CLI_LOCK_MS, &s, err);
 	if (r == CM_OK) {
 		if (cm_store_keeper_alive(&s))
-			r = cm_cli_stop_session(cli, &store, &s, err);
+			r = cm_cli_stop_session(cli, &s, err);
 		cm_store_session_close(&s);
 	}
 	cm_store_close(&store);

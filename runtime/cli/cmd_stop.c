@@ -6,10 +6,11 @@
 static int stop_one(struct cm_store *store, struct cm_store_session *s, const void *data,
 		    struct cm_error *err)
 {
+	(void)store;
 	/* what does not run is stopped */
 	if (!cm_store_keeper_alive(s))
 		return CM_OK;
-	return cm_cli_stop_session(data, store, s, err);
+	return cm_cli_stop_session(data, s, err);
 }
 
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv)

@@ -136,3 +136,16 @@ int cm_cli_exec_find(const struct cm_store_session *s, const char *text, uint64_
 	r = cm_exec_id_parse(text, &id, err);
 	return r == CM_OK ? find_id(s, text, id, ret, err) : r;
 }
+
+bool cm_cli_exec_writer_gone(struct cm_store *store, const char *session, uint64_t exec_id)
+{
+	struct cm_store_session s;
+	bool is_gone;
+
+	if (cm_store_session_open_as(store, session, CM_STORE_ANY_ROOT, 0, &s, NULL) < 0)
+		return true;
+	is_gone = (uint32_t)s.record.generation != (uint32_t)(exec_id >> 32) ||
+		  !cm_store_keeper_alive(&s);
+	cm_store_session_close(&s);
+	return is_gone;
+}

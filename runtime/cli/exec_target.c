@@ -271,21 +271,6 @@ void cm_exec_target_fate(const struct cm_exec_target *t, struct cm_exec_fate *re
 		ret->why = "its record is damaged, or was removed";
 }
 
-/* No keeper of its start is there to write anything. */
-static bool is_writer_gone(struct cm_exec_target *t)
-{
-	struct cm_store_session s;
-	bool is_gone;
-
-	if (cm_store_session_open_as(&t->store, t->session.record.id, CM_STORE_ANY_ROOT, 0, &s,
-				     NULL) < 0)
-		return true;
-	is_gone = (uint32_t)s.record.generation != (uint32_t)(t->exec_id >> 32) ||
-		  !cm_store_keeper_alive(&s);
-	cm_store_session_close(&s);
-	return is_gone;
-}
-
 void cm_exec_target_last_word(struct cm_exec_target *t, struct cm_exec_fate *ret)
 {
 	int64_t deadline = answer_deadline();
@@ -297,7 +282,8 @@ void cm_exec_target_last_word(struct cm_exec_target *t, struct cm_exec_fate *ret
 			ret->why = "the session ended while the command ran";
 		if (ret->is_known || is_gone)
 			return;
-		is_gone = is_writer_gone(t) || cm_clock_mono_ms() >= deadline;
+		is_gone = cm_cli_exec_writer_gone(&t->store, t->session.record.id, t->exec_id) ||
+			  cm_clock_mono_ms() >= deadline;
 		if (!is_gone)
 			rest();
 	}

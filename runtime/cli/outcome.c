@@ -78,7 +78,7 @@ int cm_end_exit(const struct cm_rec_end *end, int failure_exit)
 	return failure_exit;
 }
 
-static void explain_memory(const struct cm_outcome *o, const struct cm_rec_end *end)
+static void explain_memory(const struct cm_outcome *o)
 {
 	const struct cm_limit limit = cm_local_memory_limit(o->local);
 	char has[32] = "?";
@@ -86,7 +86,6 @@ static void explain_memory(const struct cm_outcome *o, const struct cm_rec_end *
 
 	if (limit.is_set)
 		cm_format_size(limit.value, has, sizeof(has));
-	(void)end;
 	(void)cm_error_set(&err, CM_E_LIMIT, 0, "command ended by the memory limit (%s)", has);
 	cm_error_hint(&err, "give it more with --memory SIZE");
 	o->result->error = err;
@@ -174,7 +173,7 @@ int cm_outcome_exit(const struct cm_outcome *o)
 		explain_timeout(o);
 		break;
 	case CM_END_MEMORY:
-		explain_memory(o, end);
+		explain_memory(o);
 		break;
 	case CM_END_KILLED:
 		if (o->relay->is_lost)

@@ -4,9 +4,10 @@
  *
  * Theory of operation. One poll loop. A stream is read only while its destination can take more,
  * so a reader that is slow costs no memory and the command feels it; no write waits (outlet.h), so a
- * stuck reader, or a terminal that was stopped, never keeps a signal from being seen. When the command has ended, what is in the pipes then is passed on, however slow its reader
- * is, unless a signal or a limit wants an end of it; and what comes after that until end of file
- * where the session ended with it, else for a bounded time, since grandchildren may hold them.
+ * stuck reader, or a terminal that was stopped, never keeps a signal from being seen. When the command
+ * has ended, what is in the pipes then is passed on, however slow its reader is, unless a signal or a
+ * limit wants an end of it; and what comes after that until end of file where the session ended with
+ * it, else for a bounded time, since grandchildren may hold them.
  *
  * The first of INT, TERM, HUP, QUIT goes to the command's group, and after two seconds its whole
  * tree is killed; the second kills at once. USR1, USR2, ALRM and the real-time signals go to the
@@ -29,11 +30,12 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/cli/cli.h"
 #include "runtime/cli/outlet.h"
+#include "runtime/cli/relay_input.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/cli/tty_end.h"
 
-#define GRACE_MS 2000
 #define DRAIN_MS 100
 /* nothing tells a job that it has the terminal now */
 #define FOREGROUND_MS 200
@@ -63,15 +65,13 @@ struct loop {
 	bool is_background;
 	struct cm_tty_end tty_end;
 	struct cm_outlet *outlets;
-	/* read from the caller, not yet taken by the command */
-	char in_chunk[CHUNK];
-	size_t in_len;
-	size_t in_at;
 	int64_t kill_at_ms;
 	int64_t drain_until_ms;
 	/* bytes that the command had written to each stream when it ended, and nobody has yet */
 	uint64_t due[2];
 	int result;
+	/* last: it is large, and not cleared */
+	struct cm_relay_input in;
 };
 
 static void kill_command(struct loop *loop, uint64_t grace_ms)
@@ -90,7 +90,7 @@ static void on_end_signal(struct loop *loop, int sig)
 	}
 	relay->signal = sig;
 	(void)cm_jail_signal(relay->jail, relay->id, sig);
-	loop->kill_at_ms = cm_clock_mono_ms() + GRACE_MS;
+	loop->kill_at_ms = cm_clock_mono_ms() + CM_CLI_GRACE_MS;
 }
 
 static void on_stop_signal(void)
@@ -117,17 +117,6 @@ static void on_foreground(const struct loop *loop)
 		return;
 	cm_terminal_raw();
 	on_resize(loop->relay);
-}
-
-static void follow_terminal(struct loop *loop)
-{
-	bool was_background = loop->is_background;
-
-	loop->is_background = cm_terminal_is_background();
-	if (was_background && !loop->is_background)
-		on_foreground(loop);
-	else if (!was_background && loop->is_background)
-		cm_terminal_restore();
 }
 
 static void on_signal(struct loop *loop, int sig)
@@ -273,7 +262,7 @@ static size_t count_output(struct loop *loop, size_t n)
 	if (n <= room)
 		return n;
 	if (!relay->is_over_output)
-		kill_command(loop, GRACE_MS);
+		kill_command(loop, CM_CLI_GRACE_MS);
 	relay->is_over_output = true;
 	return (size_t)room;
 }
@@ -409,16 +398,8 @@ static int in_destination(const struct cm_relay *relay)
 
 static void read_in(struct loop *loop)
 {
-	ssize_t n = read(STDIN_FILENO, loop->in_chunk, sizeof(loop->in_chunk));
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (cm_relay_input_read(&loop->in))
 		return;
-	if (n > 0) {
-		loop->in_len = (size_t)n;
-		loop->in_at = 0;
-		return;
-	}
-	loop->p[SLOT_STDIN].fd = -2;
 	/* the command sees the end; a terminal has to be told */
 	cm_fd_close(&loop->relay->in_fd);
 	if (loop->relay->wants_tty)
@@ -427,20 +408,8 @@ static void read_in(struct loop *loop)
 
 static void write_in(struct loop *loop)
 {
-	struct cm_relay *relay = loop->relay;
-	ssize_t n = write(in_destination(relay), loop->in_chunk + loop->in_at,
-			  loop->in_len - loop->in_at);
-
-	if (n > 0)
-		loop->in_at += (size_t)n;
-	else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		/* it does not read any more */
-		loop->in_len = loop->in_at = 0;
-		loop->p[SLOT_STDIN].fd = -2;
-		cm_fd_close(&relay->in_fd);
-	}
-	if (loop->in_at == loop->in_len)
-		loop->in_at = loop->in_len = 0;
+	if (!cm_relay_input_write(&loop->in, in_destination(loop->relay)))
+		cm_fd_close(&loop->relay->in_fd);
 }
 
 static void set(struct pollfd *p, int fd, bool is_wanted, short events)
@@ -468,10 +437,9 @@ static void prepare(struct loop *loop)
 	struct cm_relay *relay = loop->relay;
 	struct pollfd *p = loop->p;
 	int out = relay->wants_tty ? relay->pty_fd : relay->out_fd;
-	bool has_input = loop->in_len > loop->in_at;
-	bool can_read = p[SLOT_STDIN].fd != -2 && in_destination(relay) >= 0 && !relay->has_ended &&
+	bool has_input = cm_relay_input_is_full(&loop->in);
+	bool can_read = !loop->in.is_over && in_destination(relay) >= 0 && !relay->has_ended &&
 			!loop->is_background;
-	bool stdin_done = p[SLOT_STDIN].fd == -2;
 
 	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
 	set(&p[SLOT_OUT], out, out >= 0 && can_take(loop, out_outlet(loop)), POLLIN);
@@ -480,8 +448,6 @@ static void prepare(struct loop *loop)
 	set(&p[SLOT_STDOUT], STDOUT_FILENO, is_waited_for(loop, &loop->outlets[0]), POLLOUT);
 	set(&p[SLOT_STDERR], STDERR_FILENO, is_waited_for(loop, &loop->outlets[1]), POLLOUT);
 	set(&p[SLOT_STDIN], STDIN_FILENO, can_read && !has_input, POLLIN);
-	if (stdin_done)
-		p[SLOT_STDIN].fd = -2;
 	set(&p[SLOT_IN], in_destination(relay), has_input && in_destination(relay) >= 0, POLLOUT);
 }
 
@@ -600,10 +566,8 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	static struct cm_outlet outlets[2];
 	static struct loop loop;
 
-	memset(&loop, 0, offsetof(struct loop, in_chunk));
-	loop.in_len = loop.in_at = 0;
-	loop.kill_at_ms = loop.drain_until_ms = 0;
-	loop.due[0] = loop.due[1] = 0;
+	memset(&loop, 0, offsetof(struct loop, in));
+	cm_relay_input_init(&loop.in);
 	loop.relay = relay;
 	loop.outlets = outlets;
 	cm_outlet_init(&outlets[0], STDOUT_FILENO);
@@ -617,7 +581,8 @@ int cm_relay_run(struct cm_relay *relay, struct cm_error *err)
 	set(&loop.p[SLOT_JAIL], relay->jail->sock, true, POLLIN);
 	set(&loop.p[SLOT_SIGNAL], loop.signal_fd, true, POLLIN);
 	while (!is_finished(&loop)) {
-		follow_terminal(&loop);
+		if (cm_terminal_follow(&loop.is_background))
+			on_foreground(&loop);
 		prepare(&loop);
 		if (poll(loop.p, SLOT_COUNT, next_timeout(&loop)) < 0 && errno != EINTR) {
 			loop.result = cm_error_set(err, CM_E_SYS, errno, "cannot wait");

@@ -16,8 +16,6 @@
 #include "runtime/spec/keys.h"
 #include "runtime/store/journal.h"
 
-#define GRACE_MS 2000
-
 static int exit_of(struct run *run)
 {
 	const struct cm_outcome outcome = { run->cli, run->spec, &run->local, &run->relay,
@@ -59,7 +57,7 @@ static int ask(struct run *run, char *const *argv, uint32_t flags, uint64_t time
 		.flags = flags | (relay->wants_tty ? CM_EXECF_TTY : 0),
 		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
 		.timeout_ms = timeout_ms,
-		.grace_ms = GRACE_MS,
+		.grace_ms = CM_CLI_GRACE_MS,
 		.generation = run->local.session.record.generation,
 	};
 
@@ -102,7 +100,7 @@ static int detach(struct run *run, uint32_t flags, uint64_t timeout_ms, struct c
 		.flags = flags | CM_EXECF_DETACH | (wants_tty(run) ? CM_EXECF_TTY : 0),
 		.stdio = { -1, -1, -1 },
 		.timeout_ms = timeout_ms,
-		.grace_ms = GRACE_MS,
+		.grace_ms = CM_CLI_GRACE_MS,
 		.generation = run->local.session.record.generation,
 		.journal_bytes =
 			output->is_set && output->value != CM_UNLIMITED ? output->value : 0,

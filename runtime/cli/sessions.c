@@ -120,10 +120,9 @@ int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, c
 	return status;
 }
 
-int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
-			struct cm_store_session *s, struct cm_error *err)
+int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store_session *s, struct cm_error *err)
 {
-	int r = cm_local_stop(store, s, cm_clock_mono_ms() + STOP_MS, err);
+	int r = cm_local_stop(s, cm_clock_mono_ms() + STOP_MS, err);
 
 	if (r != CM_LOCAL_KILLED)
 		return r;

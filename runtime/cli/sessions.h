@@ -38,7 +38,6 @@ int cm_cli_each_session(struct cm_cli *cli, struct cm_store *store, int n_ids, c
  */
 int cm_cli_teardown_each(struct cm_cli *cli, struct cm_store *store, int n_ids, char *const *ids);
 /* Stop one that runs. CM_OK also when its keeper had to be killed; that is said. */
-int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store *store,
-			struct cm_store_session *s, struct cm_error *err);
+int cm_cli_stop_session(const struct cm_cli *cli, struct cm_store_session *s, struct cm_error *err);
 
 #endif

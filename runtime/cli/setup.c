@@ -12,7 +12,6 @@
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 
-#define GRACE_MS 2000
 #define TEARDOWN_MS 60000
 
 /* Drop from the front what is more than the most that is kept. */
@@ -85,7 +84,7 @@ static int ask(struct cm_setup *setup, char *const *argv, uint64_t timeout_ms, s
 		.flags = CM_EXECF_KILL_TREE,
 		.stdio = { relay->far[0], relay->far[1], relay->far[2] },
 		.timeout_ms = timeout_ms,
-		.grace_ms = GRACE_MS,
+		.grace_ms = CM_CLI_GRACE_MS,
 	};
 
 	relay->jail = &setup->local->jail;
@@ -126,7 +125,9 @@ static int lost(const struct cm_setup *setup, struct cm_error *err)
 	(void)cm_error_set(err, CM_E_ISOLATION, 0, "the jail ended while session '%s' was %s%s%s",
 			   id_of(setup), setup->is_teardown ? "torn down" : "set up",
 			   relay->is_lost ? ": " : "", relay->is_lost ? relay->why.msg : "");
-	hint_again(setup, err);
+	/* of a teardown nothing is run again */
+	if (!setup->is_teardown)
+		hint_again(setup, err);
 	return CM_E_ISOLATION;
 }
 

@@ -57,3 +57,13 @@ void cm_terminal_raw(void)
 	if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0)
 		is_raw = true;
 }
+
+bool cm_terminal_follow(bool *is_background)
+{
+	bool was_background = *is_background;
+
+	*is_background = cm_terminal_is_background();
+	if (!was_background && *is_background)
+		cm_terminal_restore();
+	return was_background && !*is_background;
+}

@@ -10,6 +10,11 @@
 bool cm_terminal_is_there(void);
 /* Another job has the terminal: to read it or to change its modes would stop this process. */
 bool cm_terminal_is_background(void);
+/*
+ * Where it is now, against *is_background, which says where it was: restores its modes when it went
+ * there; true when it is back, and its modes can be set again.
+ */
+bool cm_terminal_follow(bool *is_background);
 /* Of stdout, or of stdin; 0 and 0 when there is none. */
 void cm_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);
 /* Puts stdin into raw mode and remembers how it was; restored at exit too. In the background neither

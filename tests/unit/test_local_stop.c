@@ -127,7 +127,7 @@ static void test_hangs(void **state)
 	(void)state;
 	begin(&k, PART_HANGS);
 	assert_int_equal(kill(k.pid, SIGSTOP), 0);
-	assert_int_equal(cm_local_stop(NULL, &k.session, cm_clock_mono_ms() + 300, &err),
+	assert_int_equal(cm_local_stop(&k.session, cm_clock_mono_ms() + 300, &err),
 			 CM_LOCAL_KILLED);
 	assert_false(cm_store_keeper_alive(&k.session));
 	assert_int_equal(err.code, CM_OK);
@@ -145,8 +145,7 @@ static void test_does_not_listen(void **state)
 
 	(void)state;
 	begin(&k, PART_DOES_NOT_LISTEN);
-	assert_int_equal(cm_local_stop(NULL, &k.session, cm_clock_mono_ms() + 300, &err),
-			 CM_E_TIMEOUT);
+	assert_int_equal(cm_local_stop(&k.session, cm_clock_mono_ms() + 300, &err), CM_E_TIMEOUT);
 	assert_true(err.hint[0] != '\0');
 	assert_int_equal(end(&k), -1);
 }
@@ -161,7 +160,7 @@ static void test_of_another_user(void **state)
 	if (geteuid() != 0)
 		skip();
 	begin(&k, PART_OF_ANOTHER_USER);
-	assert_int_equal(cm_local_stop(NULL, &k.session, since + 20000, &err), CM_E_DENIED);
+	assert_int_equal(cm_local_stop(&k.session, since + 20000, &err), CM_E_DENIED);
 	assert_true(cm_clock_mono_ms() - since < 5000);
 	assert_int_equal(err.code, CM_E_DENIED);
 	assert_int_equal(end(&k), -1);
@@ -174,7 +173,7 @@ static void test_of_another_version(void **state)
 
 	(void)state;
 	begin(&k, PART_OF_ANOTHER_VERSION);
-	assert_int_equal(cm_local_stop(NULL, &k.session, cm_clock_mono_ms() + 10000, &err), CM_OK);
+	assert_int_equal(cm_local_stop(&k.session, cm_clock_mono_ms() + 10000, &err), CM_OK);
 	/* and it is not there any more */
 	assert_int_equal(end(&k), 0);
 }

@@ -22,14 +22,12 @@ struct bench {
 static int keeper_fd = -1;
 static int n_stops;
 
-int cm_local_stop(struct cm_store *store, struct cm_store_session *s, int64_t deadline_ms,
-		  struct cm_error *err)
+int cm_local_stop(struct cm_store_session *s, int64_t deadline_ms, struct cm_error *err)
 {
 	struct cm_end_record end = { .generation = s->record.generation,
 				     .reason = CM_ENDED_STOPPED,
 				     .real_ms = cm_clock_real_ms() };
 
-	(void)store;
 	(void)err;
 	assert_true(deadline_ms > cm_clock_mono_ms());
 	assert_true(s->lock_fd >= 0);
