@@ -220,8 +220,10 @@ static int contradiction(const struct cm_local *l, const struct cm_key_info *inf
 	describe(info, &l->spec, has, &value);
 	cm_error_set(err, CM_E_EXISTS, 0, "session '%s' was made with another --%s: '%s'", id,
 		     info->name, value.data ? value.data : "");
-	cm_error_hint(err, "leave --%s out, or 'casemate rm --files %s' and make it anew",
-		      info->name, id);
+	cm_error_hint(err,
+		      "leave --%s out: a session's is set when it is made; 'casemate start NAME' "
+		      "makes another one",
+		      info->name);
 	return CM_E_EXISTS;
 }
 

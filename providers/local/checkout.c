@@ -335,7 +335,7 @@ static int check_place(const struct cm_local *l, bool is_new, struct cm_error *e
 	    S_ISDIR(st.st_mode) && (!is_new || st.st_uid == owner))
 		return CM_OK;
 	cm_error_set(err, CM_E_CHECKOUT, 0, "'%s' is not the directory that a checkout is", path);
-	cm_error_hint(err, "look at it (ls -ld), and begin anew: casemate rm --files %s",
+	cm_error_hint(err, "look at it (ls -ld), and begin anew: casemate rm --files --force %s",
 		      l->session.record.id);
 	return CM_E_CHECKOUT;
 }

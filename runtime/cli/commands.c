@@ -308,14 +308,18 @@ const struct cm_command cm_commands[] = {
 		.name = "rm",
 		.aliases = "destroy",
 		.run = cm_cmd_rm,
-		.usage = "[--files] ID...",
+		.usage = "[--files [--force]] ID...",
 		.summary = "end a session and forget it",
 		.details =
 			"      --root DIR             session root\n"
 			"      --no-teardown          do not run its --teardown commands before\n"
 			"                             (a signal while they run: nothing is removed)\n"
 			"      --files                remove its session directory too, or what an\n"
-			"                             earlier rm kept of it\n",
+			"                             earlier rm kept of it\n"
+			"      --force                also with work that is nowhere else\n"
+			"\n"
+			"What has uncommitted changes, untracked files, stashes, or commits that no remote\n"
+			"has stays, as with 'casemate prune --files': the session is stopped, no more.\n",
 	},
 	{
 		.name = "prune",

@@ -97,7 +97,7 @@ run run --session s --repo "$private" -- true
 is "$rc $(asked)" '0 2' 'a session that stays'
 run run --session s -- true
 is "$rc $(asked)" '0 2' 'needs nothing more'
-run rm --files s
+run rm --files --force s
 finish
 
 begin_helper 'what it gives' wrong

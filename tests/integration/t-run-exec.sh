@@ -59,7 +59,7 @@ run exec '../one' -- true
 expect_status 125 'an id that is none'
 run exec one --root /nonexistent -- true
 expect_status 125 'another root'
-run rm --files one
+run rm --files --force one
 run exec one -- true
 refused "session 'one' not found" '*' 'one that was removed'
 finish
@@ -117,7 +117,7 @@ run exec j -- sh -c 'cat /tmp/f ~/h; ls /dev/shm; grep -l python3 /proc/[0-9]*/c
 expect_out 'f
 h
 0' 'restart keeps files, home and /tmp, and no process'
-run rm --files j
+run rm --files --force j
 finish
 
 begin 'lazy'
@@ -139,7 +139,7 @@ is "$rc $(err)" '0 ' 'and nothing is said of it later'
 run stop l
 run exec l -- cat "$HOME/setups"
 expect_out s 'nor run again'
-run rm --files l
+run rm --files --force l
 run create bad --setup 'echo broken; exit 9'
 run exec bad -- true
 is "$rc" 125 'a setup that fails fails the first command'
@@ -147,7 +147,7 @@ like "$(err)" '*setup*exit 9*' 'and says so'
 run exec bad -- echo usable
 is "$rc $(out)" '0 usable' 'the next one finds a usable session'
 like "$(err)" '*setup failed (exit 9) and is not run again*' 'and is told'
-run rm --files bad
+run rm --files --force bad
 finish
 
 begin 'detached'
@@ -205,7 +205,7 @@ for i in $(seq 40); do
 	[ "$(cat "$(journals d)/$(cat "$work/id.$i")/out.head")" = "$i" ] || echo "$i"
 done >"$work/wrong"
 is "$(cat "$work/wrong")" '' 'and forty journals'
-run rm --files d
+run rm --files --force d
 finish
 
 begin 'who ends what'
@@ -231,7 +231,7 @@ cm stop e
 wait_bg
 is "$rc" 137 'stop ends what runs'
 like "$(err)" 'note: the command was ended by another*' 'and it is said that it was not its own end'
-run rm --files e
+run rm --files --force e
 finish
 
 begin 'pipes that are held'
@@ -264,14 +264,14 @@ if [ "$identity" != plain ]; then
 	expect_status 124 'a time limit'
 	run exec u -- sh -c 'grep -lz "[3]178" /proc/[0-9]*/cmdline 2>/dev/null | wc -l'
 	is "$(out)" 0 'takes what has dropped its groups, too'
-	run rm --files u
+	run rm --files --force u
 fi
 run start p
 run exec p -u user -- id -u
 expect_out 1000 'the user'"'"'s own'
 run exec p -u root -- id -u
 refused "session 'p' was made with another --user: 'user'" '*' 'no command is more than its session'
-run rm --files p
+run rm --files --force p
 finish
 
 done_testing

@@ -24,7 +24,7 @@ second' 'a run goes on with it'
 run checkout c --repo .
 is "$rc $(out)" "0 $root/c/w" 'and while it runs, too'
 run stop c
-run rm --files c
+run rm --files --force c
 run checkout d --repo /nope
 is "$rc $(out)$(cm ls -q)" '125 ' 'one that fails leaves no session'
 run checkout d --repo . --ref nope --json
@@ -55,7 +55,7 @@ done
 is "$(listing)" "$was" 'in each file'
 is "$(err | grep -c 'casemate: checkout')" 0 'nothing is checked out'
 run run --session e --repo "$work/w2" -- true
-refused "session 'e' was made with another --repo: '$work/w'" "*'casemate rm --files e'*" 'another repository is refused'
+refused "session 'e' was made with another --repo: '$work/w'" 'leave --repo out: *' 'another repository is refused'
 run run --session e --repo . --ref side -- true
 refused "session 'e' was made with another --ref: 'none'" '*' 'and another ref'
 is "$(listing)" "$was" 'which changes nothing'
@@ -68,7 +68,7 @@ run stop e
 rm -rf "${root:?}/e/w"
 run run --session e --repo . -- cat file
 expect_out one 'one that is gone is made anew'
-run rm --files e
+run rm --files --force e
 rm -rf "$work/w2"
 finish
 
@@ -117,7 +117,7 @@ for git in rw pinned; do
 		[ ! -e "$work/opened" ]
 		ok "$git: what it leads to is not opened"
 		unwatch
-		run rm --files t
+		run rm --files --force t
 		is "$rc $(find "$work/out.d" -type p | wc -l)" '0 4' "$git: nor removed"
 	done
 done
@@ -145,7 +145,7 @@ run run --session k -- mkdir w
 run rm k
 run run --session k --repo . -- cat file
 is "$rc $(out)" '0 two' 'an empty directory is no loss'
-run rm --files k
+run rm --files --force k
 finish
 
 done_testing

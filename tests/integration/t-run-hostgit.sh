@@ -104,7 +104,7 @@ same() { # SESSION NAME WHAT
 	is "$(ls -A "$root/$1/$2/.git/hooks" 2>/dev/null)" '' "$3: no hook"
 	run run --session "$1" -- sh -c 'git status --short; git fsck 2>&1 | grep -v dangling'
 	is "$(out)" '' "$3: clean, and whole"
-	run rm --files "$1"
+	run rm --files --force "$1"
 }
 
 git_does="*note: the host's git does this, because libgit2 has no "
@@ -168,7 +168,7 @@ ok 'which is nowhere inside'
 is "$(traces "$https_token")" '' 'nor outside, while the session is there'
 like "$(cat "$lfs_log")" '*401 POST */info/lfs/objects/batch -
 200 POST */info/lfs/objects/batch Basic *' 'the LFS server was told it when it asked'
-run rm --files l
+run rm --files --force l
 run run --repo "$url" --lfs -- true
 refused '*127.0.0.1 wants a credential, and there is none' '*CASEMATE_GIT_TOKEN*' 'without: not from the mirror'
 CASEMATE_GIT_TOKEN=$https_token run run --repo "$lfs_url/private/elsewhere" --lfs -- cat docs/d.bin
@@ -255,7 +255,7 @@ run run --session s -- sh -c 'ls; git sparse-checkout list'
 expect_out 'docs
 top
 docs' 'and goes on with it'
-run rm --files s
+run rm --files --force s
 echo '{"sparse": ["docs"], "lfs": false, "filter": "none"}' >"$work/w/policy.json"
 run run --policy "$work/w/policy.json" --repo "$tree" -- ls
 expect_out 'docs
@@ -292,7 +292,7 @@ CASEMATE_GIT_TOKEN=$https_token run run --session f --repo "$https_url/private/t
 grep -q '^3 top' "$work/out" && ! grep -qaF "$https_token" "$work/out"
 ok 'a private one, with the token, which is nowhere inside'
 is "$(traces "$https_token")" '' 'nor outside, while the session is there'
-run rm --files f
+run rm --files --force f
 run run --repo "$https_url/private/tree" --filter blob:none -- true
 refused '*localhost wants a credential, and there is none' '*CASEMATE_GIT_TOKEN*' 'without: not from the mirror'
 CASEMATE_GIT_TOKEN=wrong run run --repo "$https_url/private/tree" --filter blob:none -- true
@@ -372,7 +372,7 @@ CASEMATE_GIT_TOKEN=$https_token run run --session n --repo "$https_url/private/n
 grep -q '^two' "$work/out" && ! grep -qaF "$https_token" "$work/out"
 ok 'a private one, with the token, which is nowhere inside'
 is "$(traces "$https_token")" '' 'nor outside, while the session is there'
-run rm --files n
+run rm --files --force n
 run run --repo "$https_url/private/new" -- true
 refused '*localhost wants a credential, and there is none' '*' 'without: not from the mirror'
 mv "$repos/new" "$repos/new.was" && repo_plain "$repos/new"
@@ -392,7 +392,7 @@ CASEMATE_GIT_TOKEN=$https_token run run --session d --repo "$https_url/private/t
 like "$(out)" '3
 *' 'one commit'
 is "$(grep -caF "$https_token" "$work/out")$(traces "$https_token")" 0 'the token is nowhere'
-run rm --files d
+run rm --files --force d
 finish
 
 # A checkout that is there is libgit2's to bring up to date; what it cannot is refused, or said.
@@ -441,7 +441,7 @@ run checkout s --filter none
 like "$rc $(err)" '0 *note: --filter is for a first checkout*' 'another --filter has no effect, which is said'
 run checkout x --sparse docs
 refused "there is no session 'x' for --sparse" '*--repo URL' 'of no session'
-for name in l s f n p; do run rm --files $name; done
+for name in l s f n p; do run rm --files --force $name; done
 rm -rf "$app"
 finish
 

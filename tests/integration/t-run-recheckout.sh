@@ -91,7 +91,7 @@ one' 'a run finds it so'
 run stop s
 run run --session s --repo "$url" -- true
 is "$rc" 0 'and the session is the one that it was'
-run rm --files s
+run rm --files --force s
 finish
 
 begin_app 'what is refused'
@@ -122,12 +122,12 @@ mv "$repos/app" "$repos/away"
 run checkout s
 is "$rc $(t rev-parse origin/main)" "125 $(git -C "$repos/away" rev-parse main)" 'a remote that is gone is no answer'
 mv "$repos/away" "$repos/app"
-run rm --files s
+run rm --files --force s
 run run --session k -- true
 run stop k
 run checkout k
 refused "session 'k' has no repository" '*' 'a session without one'
-run rm --files k
+run rm --files --force k
 finish
 
 begin_app "the user's work"
@@ -151,7 +151,7 @@ src checkout -q topic && src commit -q -am three && src checkout -q main
 run checkout s --ref topic
 is "$rc $(t rev-parse HEAD)" "0 $mine" 'a branch with commits of its own is not moved'
 like "$(err)" "*note: branch 'topic' has commits that*it stays where it is*" 'which is said'
-run rm --files s
+run rm --files --force s
 finish
 
 for git in pinned rw; do
@@ -180,7 +180,7 @@ two
 	is "$rc" 0 'which goes on'
 	is "$(cm ls -aq)" s 'nothing else is there'
 	run stop s
-	run rm --files s
+	run rm --files --force s
 	finish
 done
 
@@ -196,7 +196,7 @@ if has_groups; then
 else
 	skip CGROUPS 'no limits for this user' 'a jail beside one with groups'
 fi
-run rm --files s
+run rm --files --force s
 finish
 
 begin_app 'two at once'
@@ -211,7 +211,7 @@ t fsck --full --strict >/dev/null 2>&1
 ok 'and leave it whole'
 is "$(t for-each-ref --format='%(refname)' refs/heads | tr '\n' ' ')" 'refs/heads/main refs/heads/mine ' 'with what both made'
 is "$(t rev-parse --abbrev-ref HEAD | grep -cE '^(main|mine)$') $(t status --porcelain)" '1 ' 'at one of the two'
-run rm --files s
+run rm --files --force s
 finish
 
 # Its processes go with the client, by the kernel; what they held, too.
@@ -266,7 +266,7 @@ until_true 20 test -e "$tree/.git/casemate-update/switch"
 kill -INT "$bg"
 wait_bg
 is "$rc $(at) $(t status --porcelain)" '0 very many main ' 'one that is only interrupted there comes to its end'
-run rm --files s
+run rm --files --force s
 finish
 
 begin_app 'what a jail has made of it'
@@ -288,7 +288,7 @@ for trap in "ln -s $outside .git" 'echo gitdir: /tmp >.git' 'mkfifo .git' 'cp -r
 	ok "is refused: $trap"
 	like "$(err)" '*casemate: cannot update*
 hint: *' 'and the hint says what to do'
-	run rm --files s
+	run rm --files --force s
 done
 app
 run run --session s --git rw --repo "$url" -- sh -c 'mkdir .h; for n in post-checkout reference-transaction run; do
@@ -299,7 +299,7 @@ run stop s
 later
 run checkout s --ref main
 is "$rc $(cat "$tree/file") $(ls "$tree/ran" 2>/dev/null)" '0 two ' 'its configuration runs nothing'
-run rm --files s
+run rm --files --force s
 app
 src checkout -q -b "$(printf 'a\342\200\256b')" && src commit -q --allow-empty -m odd && src checkout -q main
 printf '\033[31mred' >"$repos/app/$(printf 'name\033[2J')"
@@ -311,7 +311,7 @@ src commit -q -am more
 run checkout s --ref main
 [ $rc -eq 0 ] && ! LC_ALL=C grep -q "$(printf '\033')" "$work/err" && err | grep -q 'name.*2J'
 ok 'names reach the terminal as text'
-run rm --files s
+run rm --files --force s
 finish
 
 begin_app 'a private repository'
@@ -328,7 +328,7 @@ src commit -q --allow-empty -m secret
 run checkout s
 is "$rc $(t log -1 --format=%s origin/main)" '125 two' 'without it nothing comes, from the mirror neither'
 unset CASEMATE_GIT_TOKEN
-run rm --files s
+run rm --files --force s
 finish
 
 begin_app 'a repository of this host'
@@ -346,7 +346,7 @@ run checkout s
 is "$rc $(t log -1 --format=%s) $(t log -1 --format=%s origin/main)" '0 one two' 'is read again'
 run checkout s --ref main
 is "$rc $(at) $(cat "$tree/file")" '0 two main two' 'and gone to'
-run rm --files s
+run rm --files --force s
 finish
 
 done_testing

@@ -97,7 +97,7 @@ run run --session b --branch other --repo "$https_url/open/many" -- true
 refused "session 'b' was made with another --branch: 'new'" '*' 'and with others is not another one'
 run run --session b --pr 8 --repo "$https_url/open/many" -- true
 refused "session 'b' was made with another --pr: '7'" '*' 'nor another pull request'
-run rm --files b
+run rm --files --force b
 run run --repo "$https_url/open/empty" -- git status -sb
 is "$rc $(out)" '0 ## No commits yet on main' 'a repository without commits'
 many=$https_url/open/many
@@ -363,7 +363,7 @@ if is_root && PATH=$PATH:/usr/sbin command -v mkfs.xfs >/dev/null && truncate -s
 		filefrag -v "$file" | grep -q shared && echo shared || echo "$file"
 	done | sort -u)" shared 'shares them'
 	is "$(find "$work/disk" -type f -links +1)" '' 'and no inode'
-	run rm --files x
+	run rm --files --force x
 	[ "$identity" != root ] || umount /var/cache/casemate
 	export XDG_CACHE_HOME=$was_cache
 	umount "$work/disk"

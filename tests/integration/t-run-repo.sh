@@ -62,7 +62,7 @@ run run --session s --setup 'echo other >>count' -- cat count
 is "$(out)" run 'nor when the commands are others'
 grep -q '^note: ' "$work/err"
 ok 'which is said'
-run rm --files s
+run rm --files --force s
 run run --repo . --setup 'echo out; echo err >&2; exit 3' --result "$work/w/result" -- touch "$work/w/ran"
 is "$rc $(json code "$work/w/result") $(json phase "$work/w/result")" '125 setup setup' 'that fails ends the run'
 like "$(err)" "*casemate: setup command '*' failed (exit 3)
@@ -88,7 +88,7 @@ run run --session f --repo . --setup 'echo again >>count' -- grep -c again count
 expect_out 2 'once for each time'
 run ls
 like "$(out)" '*f *' 'ls shows it'
-run rm --files f
+run rm --files --force f
 run run --repo . --setup 'setsid sleep 1000 & echo $! >pid' -- sh -c 'ps -e 2>/dev/null | grep -c "[s]leep"; cat /proc/[0-9]*/comm | grep -c sleep'
 ! grep -qv '^0$' "$work/out"
 ok 'what setup leaves running is gone before the command'
@@ -97,7 +97,7 @@ for _ in 1 2 3 4 5; do
 done
 wait
 is "$(grep -c run "$work/out2") $(sort -u "$work/out2")" '5 run' 'five first runs at once run it once'
-run rm --files many
+run rm --files --force many
 finish
 
 begin 'setup that is interrupted'
@@ -128,7 +128,7 @@ expect_stderr '' 'with no word more'
 run inspect i
 grep -qE '^setup  .*done \(exit 0, [0-9]+ ms\)$' "$work/out"
 ok 'inspect shows how long it took'
-run rm --files i
+run rm --files --force i
 finish
 
 begin 'a checkout that nobody wrote down'
@@ -146,7 +146,7 @@ sed -i 's/"checkout_done":true/"checkout_done":false/; s/"checkout_begun":true/"
 run stop n
 run run --session n -- ls mine
 expect_status 125 'what was there before is not'
-run rm --files n
+run rm --files --force n
 finish
 
 begin 'files of a session that was removed'
@@ -185,7 +185,7 @@ is "$(our_processes)" '' 'its jail has ended'
 run run --no-workspace -- true
 run run --session "$id" -- cat made
 expect_out kept 'which can be used on'
-run rm --files "$id"
+run rm --files --force "$id"
 expect_status 0 'and removed'
 finish
 
@@ -265,7 +265,7 @@ run stop t
 mv "$work/tree" "$work/moved"
 run run --session t -- cat file
 expect_out three 'what was checked out needs it no more'
-run rm --files t
+run rm --files --force t
 run run --repo moved -- true
 refused "cannot check out '$work/moved': the git directory that its '.git' file names *" "'git worktree repair' *" \
 	'one that was moved is not known to its repository'
@@ -433,7 +433,7 @@ is "$rc $(ls -A "$root/s")" "130 .mastra-sandbox" 'a session that stays has no h
 casemate=$was
 run run --session s -- cat file
 expect_out two 'and gets a whole one with the next run'
-run rm --files s
+run rm --files --force s
 finish
 
 begin 'what the helper of a checkout sees of a linked worktree'
@@ -520,7 +520,7 @@ kill_keepers
 kill -KILL "$bg"
 wait_bg
 casemate=$was
-run rm --files s
+run rm --files --force s
 is "$rc $(new_groups)" '0 ' 'of both, in a named session: rm does'
 rm -rf "$helpers"
 finish
@@ -613,7 +613,7 @@ ln -s /etc/passwd "$root/s/w/.casemate.json"
 run run --session s -- echo wrong
 refused "'$root/s/w/.casemate.json' is not a regular file" '*' 'a link is not followed'
 rm "$root/s/w/.casemate.json"
-run rm --files s
+run rm --files --force s
 run run --session d --workspace "$work/w" --open-files 200 -- sh -c "$look"
 expect_out '100
 1
@@ -624,14 +624,14 @@ run run --session d -- sh -c 'ulimit -n; sleep 20'
 is "$(out) $rc" '50 124' 'a later run that does not name the tree'
 run run --session d --workspace "$work/w" --open-files 200 -- sh -c 'ulimit -n'
 expect_out 50 'or that names it with the same options'
-run rm --files d
+run rm --files --force d
 run run --keep --open-files 200 -- sh -c 'ulimit -n'
 expect_out 50 'one that is kept'
 id=$(sed -n "s/.*kept as session '\(.*\)'.*/\1/p" "$work/err")
 rm "$work/w/.casemate.json"
 run run --session "$id" -- sh -c 'ulimit -n'
 expect_out 200 'as it was made without a file, too'
-run rm --files "$id"
+run rm --files --force "$id"
 says '{
   "no-such": 1 }'
 start_files
@@ -674,7 +674,7 @@ run run --session l --repo . -- true
 run stop l
 run run --session l -- echo runs
 is "$rc $(out)" '0 runs' 'a session'
-run rm --files l
+run rm --files --force l
 finish
 
 begin 'an installation'

@@ -187,7 +187,7 @@ run run --session c --network none --memory '1G?' -- true
 run run --session c --memory '1G?' -- echo same
 expect_out same 'the same options again'
 run run --session c --memory '2G?' -- true
-refused "session 'c' was made with another --memory: '*'" '*rm --files c*' 'another memory limit'
+refused "session 'c' was made with another --memory: '*'" 'leave --memory out: *' 'another memory limit'
 run run --session c --network host -- true
 refused "session 'c' was made with another --network: 'none'" '*' 'another network'
 run run --session c --workspace "$work/w" -- true
@@ -228,7 +228,7 @@ expect_out v 'the next run has them'
 run run --session v --volume "$work/v:/data" -- cat /data/file
 expect_out v 'and may name them again'
 run run --session v -v "$work/u:/other" -- echo wrong
-refused "session 'v' was made with another --volume: '$work/v:/data'" '*rm --files v*' 'one that it has not'
+refused "session 'v' was made with another --volume: '$work/v:/data'" 'leave --volume out: *' 'one that it has not'
 run run --session v -v "$work/v:/data:ro" -- echo wrong
 refused "session 'v' was made with another --volume: '$work/v:/data'" '*' 'one that it has otherwise'
 run stop v

@@ -22,7 +22,7 @@ clear_all() {
 	local all
 	all=$(ids)
 	# shellcheck disable=SC2086
-	[ -z "$all" ] || cm rm --files $all >/dev/null 2>&1
+	[ -z "$all" ] || cm rm --files --force $all >/dev/null 2>&1
 }
 # used ID AGE: the session, which is stopped, was made and used last so long ago
 used() {
@@ -58,7 +58,7 @@ is "$(cm ls --format '{id}:{state}:{label.team}' | tr '\n' ' ')" 'one:running:we
 run ls --format '{{.ID}}'
 refused "--format: '{{' begins no placeholder here" "for '{{.ID}}' write '{id}'" 'and none of docker'"'"'s'
 run run --session one --label team=db -- true
-refused "session 'one' was made with another --label: *" "leave --label out, or *" \
+refused "session 'one' was made with another --label: *" "leave --label out: *" \
 	'what exists is not labelled anew'
 run run --session one --label team=web -- true
 expect_status 0 'but may be called by what it has'
@@ -100,7 +100,7 @@ is "$rc $(ids --filter state=stopped)" '125 a b ' 'stop goes on after an error, 
 like "$(err)" "*session 'nobody' not found*" 'about whom'
 run rm a nobody b
 is "$rc $(ids)" '125 ' 'so does rm'
-run rm --files a b
+run rm --files --force a b
 expect_status 0 'and their files go by name'
 finish
 
@@ -129,7 +129,7 @@ is "$(cm ls --format '{disk}')" "$(cm ls --format '{disk}' --filter name=a)" 'th
 run rm a
 run df
 like "$(out)" '*kept *1 *' 'a directory that was kept'
-run rm --files a
+run rm --files --force a
 as_caller rm -r "$work/w/large"
 finish
 
@@ -210,8 +210,21 @@ run prune --state stopped -q
 is "$rc $(out | wc -l)" '0 11' 'without its files a session always goes'
 [ -e "$root/dirty/src/new" ]
 ok 'and they stay'
+run rm --files dirty
+refused "'$root/dirty/src' has 1 uncommitted change, 1 untracked file" \
+	"session 'dirty' left it; --force removes that too*" 'rm --files does not remove it either'
+run run --session live --repo src -- sh -c 'echo >new'
+run rm --files live
+refused "'$root/live/src' has 1 untracked file" "session 'live' is stopped, and stays; --force *" \
+	'nor that of one that runs'
+is "$(cm ls --format '{state}' --filter name=live) $(ls "$root/live/src/new")" \
+	"stopped $root/live/src/new" 'which is stopped, and all there'
+run rm --force live
+refused '--force needs --files' '*' 'force alone means nothing'
+run rm --files --force live
+is "$rc $(ls -d "$root/live" 2>&1 | grep -c cannot)" '0 1' 'with force it goes'
 for id in "${stay[@]}"; do
-	cm rm --files "$id"
+	cm rm --files --force $id
 done
 clear_all
 finish
@@ -307,9 +320,9 @@ run run --retention none -- true
 is "$rc $(ids)" '0 c ' 'nor where it is switched off'
 run run -- true
 is "$rc $(ids)" '0 ' 'and else at the next start'
-cm rm --files a
-cm rm --files b
-cm rm --files c
+cm rm --files --force a
+cm rm --files --force b
+cm rm --files --force c
 finish
 
 # as it is looked at by git: takes longer than a start gives to all of them

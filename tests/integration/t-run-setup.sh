@@ -23,7 +23,7 @@ is "$(out)
 $(err)" 'one
 two
 ' 'nor do blank commands make others of them'
-run rm --files m
+run rm --files --force m
 finish
 
 state_of() { cm inspect "$1" | sed -n 's/^state *//p'; }
@@ -54,12 +54,12 @@ wait_bg
 cm run --session o --repo . --setup 'seq 100000; echo last' -- echo command 2>&1 >"$work/out" | head -n 1 >"$work/first"
 expect_out command 'a reader of it that has gone away changes nothing'
 is "$(kept o | tail -n 1)" last 'and all of it is kept'
-run rm --files o
+run rm --files --force o
 run run --session o --repo . --setup 'echo kept; echo too >&2' --setup 'seq 400000; echo last >&2' -q -- true
 is "$rc $(stat -c '%a %F' "$(state_of o)/setup.log")" '0 600 regular file' 'is kept where nobody else can read it'
 is "$(kept o | head -n 2 | sort | tr '\n' ' ')" 'kept too ' 'from its beginning'
 is "$(($(stat -c %s "$(state_of o)/setup.log") <= 1024 * 1024 + 64))" 1 'up to a bound'
-run rm --files o
+run rm --files --force o
 is "$(find "$work" /var/lib/casemate /run/casemate -name setup.log 2>/dev/null)" '' 'until the session goes'
 finish
 
@@ -82,7 +82,7 @@ EOF
 ok 'and the end of what it printed, in whole characters'
 run run --session f -- echo usable
 is "$rc $(out)" '0 usable' 'the session can be used'
-run rm --files f
+run rm --files --force f
 run run --repo . --setup 'echo fine' --json -- true
 like "$(out)" '*"setup":{"state":"done","exit":0,"durationMs":*,"tail":"fine\\n"}*' 'one that ran is in the result, too'
 run run --repo . --json -- true
@@ -145,7 +145,7 @@ done' "$who: the next run with it runs it again"
 	run run --session k --setup "$half" -- cat tries
 	is "$(out) $(err)" 'half
 half ' "$who: once"
-	run rm --files k
+	run rm --files --force k
 done
 finish
 
@@ -201,7 +201,7 @@ run setup none
 refused "session 'none' not found" '*' 'a session that is not there'
 run setup
 refused "'setup' takes one session, not 0" '*' 'none'
-run rm --files s
+run rm --files --force s
 finish
 
 begin 'setup that is marked as done'
@@ -216,7 +216,7 @@ exit          0
 *' 'is done'
 run run --session d --setup 'echo try >>tries; exit 4' -- cat tries
 is "$rc $(out) $(err)" '0 try ' 'and is not run'
-run rm --files d
+run rm --files --force d
 run run --session d -- true
 run setup d
 expect_out 'setup         not run' 'a session without any'
@@ -227,7 +227,7 @@ refused "session 'd' has no setup commands" '*' 'nor commands to run again'
 run setup d --mark-done
 run run --session d --setup 'touch ran' -- ls
 is "$(out)" '' 'where it is marked, later commands are not run'
-run rm --files d
+run rm --files --force d
 finish
 
 begin 'setup that was interrupted, or runs'
@@ -249,13 +249,13 @@ like "$rc $(err)" "0 note: session 'i' is not set up yet (it was interrupted): '
 run setup i --retry
 is "$rc $(cm run --session i -- cat tries)" '0 half
 half' '--retry runs it'
-run rm --files i
+run rm --files --force i
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	cm run --session many --repo . --setup 'echo run >>count; sleep 0.3' -- cat count >"$work/out$n" 2>&1 &
 done
 wait
 is "$(grep -hc '^run$' "$work"/out? "$work/out10" | sort | uniq -c | tr -s ' ')" ' 10 1' 'ten first runs at once run it once'
-run rm --files many
+run rm --files --force many
 finish
 
 begin 'a secret of setup'
@@ -289,7 +289,7 @@ expect_status 0 'a session that was not stopped since can be used'
 TOKEN=$secret run run --session s -- true
 TOKEN=$secret run setup s --retry
 refused "session 's' runs, and its setup may do more than it" "'casemate stop s' first: *" 'one that runs is not set up beside its commands'
-run rm --files s
+run rm --files --force s
 TOKEN=$secret run run -q --session p --repo . --setup 'echo "it is $TOKEN"; printf "%s" "$TOKEN" | cut -c1-9; exit 3' \
 	--setup-secret TOKEN --result "$work/result" -- true
 expect_status 125 'setup that prints it and fails'
@@ -300,7 +300,7 @@ like "$(cat "$work/result")" '*"tail":"it is \*\*\*\\n*' 'so is the result'
 is "$(traces "$secret")" '' 'nor is it anywhere else'
 run run --session p -- echo usable
 is "$rc $(out)" '0 usable' 'and the session can be used'
-run rm --files p
+run rm --files --force p
 run run --repo . --setup true --setup-secret "TOKEN=$secret" -- true
 refused '--setup-secret needs the name of a variable, and no value' '*' 'a value is refused'
 ! grep -qF "$secret" "$work/err"
@@ -335,7 +335,7 @@ second" 'a stop runs it before'
 is "$(out)" '' 'and says nothing on standard output'
 run stop t
 is "$rc $(err)" '0 ' 'once'
-run rm --files t
+run rm --files --force t
 is "$rc $(err)" '0 ' 'and not of a session that is stopped'
 run run --session u --teardown 'kill -0 $(cat pid) && echo runs >>said; echo $(umask) $A >>said; read -r x || echo no input >>said' -- \
 	sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >pid'
@@ -359,7 +359,7 @@ run run --session u -- true
 run run --session u --teardown 'echo other >>said' -- true
 run rm u
 is "$rc $(tail -n 1 "$root/u/said")" '0 other' 'one that is named later takes its place; rm runs it, too'
-run rm --files u
+run rm --files --force u
 run run --session w --teardown 'sleep 1000' -- true
 start stop w
 until_true 10 pgrep -x sleep
@@ -370,7 +370,7 @@ ok "one that does not end: SIGINT goes on without it ($elapsed_ms ms)"
 like "$(err)" "*teardown of session 'w' came to no end: interrupted*" 'which is said'
 is "$(our_processes)" '' 'nothing runs'
 run run --session w --teardown 'sleep 1000' -- true
-start rm --files w
+start rm --files --force w
 until_true 10 pgrep -x sleep
 kill -INT "$bg"
 wait_bg
@@ -390,7 +390,7 @@ wait_bg
 exec 8<&-
 [ "$rc" = 143 ] && [ "$elapsed_ms" -lt 6000 ]
 ok "what comes after a teardown can be interrupted ($elapsed_ms ms)"
-run rm --files --no-teardown w
+run rm --files --force --no-teardown w
 run run --teardown true -- true
 refused '--teardown needs --repo or --session' '*' 'of a session that has no name'
 rm -f "$work/result"
@@ -421,7 +421,7 @@ variable      A=b' 'both are kept'
 	run run --session n -- sh -c "$look"'; tail -n 1 seen'
 	expect_out 0 'a later start has neither'
 fi
-run rm --files n
+run rm --files --force n
 run run --repo . --setup "$look" --setup-env A=c --setup-network none -- cat seen
 expect_out '0 c' 'in a temporary session, too'
 echo '{ "network": "none" }' >"$work/w/.casemate.json"

@@ -286,7 +286,7 @@ is "$(names | grep -cxF "$name")" 1 'of the same name'
 run stop k
 is_unused "$name"
 ok 'stop lets go of it'
-run rm --files k
+run rm --files --force k
 rm -rf "$work/many"
 finish
 
@@ -311,7 +311,7 @@ for session in '' '--session m'; do
 	expect_out data 'control: below the home it is'
 	[ -z "$(ls -A "$work/w")" ] && [ ! -e "$work/home/a" ]
 	ok 'which is not that of the user'
-	[ -z "$session" ] || run rm --files m
+	[ -z "$session" ] || run rm --files --force m
 done
 ! is_root || [ "$identity" != root ] || umount /var/lib/casemate
 finish

@@ -106,7 +106,7 @@ expect_status 0 'of a session that lasts'
 is "$(traces_of_key "$secret_line")" '' 'it is nowhere, too'
 is "$(find "$work/state" "$work/runtime" /var/lib/casemate -name known_hosts 2>/dev/null)" '' \
 	'what was known of the server is gone'
-run rm --files s
+run rm --files --force s
 expect_status 0 'and it goes'
 finish
 

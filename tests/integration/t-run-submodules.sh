@@ -78,7 +78,7 @@ forget_requests
 run run --session s -- sh -c "$look"
 is "$rc $(out)" "0 $seen" 'they are there in a later run'
 is "$(requests https)$(requests elsewhere)" '' 'which asks nobody'
-run rm --files s
+run rm --files --force s
 # git writes core.worktree anew whatever there is to do
 run run --git rw --repo "$https_url/private/super" -- sh -c \
 	'git submodule update --init --recursive; git submodule status --recursive | grep -c "^ "'
@@ -252,7 +252,7 @@ give "$root/k/super.modules"
 run run --session k -- ls leaf/one
 is "$rc $(out)" '0 leaf/one' 'a checkout that lacks submodules is made again'
 is "$(ls "$root/k")" super 'once'
-run rm --files k
+run rm --files --force k
 finish
 
 done_testing

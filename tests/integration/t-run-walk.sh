@@ -174,7 +174,7 @@ start_dies 400 -f -e inject=all:signal=KILL:when=%N
 end_of_walk 'the keeper or init is killed' 12
 start_dies 300 -f -e inject=fsopen,fsconfig,move_mount,mkdirat,setgroups,setresuid,capset,seccomp,sendmsg,recvmsg:signal=KILL:when=%N
 end_of_walk 'either at steps of its own' 8
-run rm --files w
+run rm --files --force w
 rm -rf "$work/helpers"
 start_files
 finish
@@ -202,7 +202,7 @@ is "$(cat "$state/exec/$last/out.head")" out 'journals go on being written'
 is "$(find "$state/exec" -mindepth 1 -maxdepth 1 -name '.*')" '' 'and nothing half made stays'
 is "$(events | grep -vc '^{"v":1,"seq":[0-9]*,.*}$')" 0 'all events are whole'
 is "$(events | grep -o '"seq":[0-9]*' | sort | uniq -d)" '' 'and have numbers of their own'
-run rm --files w
+run rm --files --force w
 finish
 
 begin 'stop'
@@ -217,7 +217,7 @@ if is_root; then
 	other_dies init 60 stop w
 	end_of_walk 'init is killed' 4
 fi
-run rm --files w
+run rm --files --force w
 finish
 
 # It is there as a whole or not at all; then it is removed, and made anew.
@@ -233,7 +233,7 @@ check_removal() {
 	else
 		left=gone
 	fi
-	run rm --files w
+	run rm --files --force w
 	[ "$rc" = 0 ] || { [ "$left" = gone ] && grep -q 'not found' "$work/err"; } || fault "rm of one that is $left"
 	[ -z "$(status_of w)" ] || fault 'it is there after its removal'
 	none_runs || until_true 3 none_runs || fault 'it runs after its removal'
@@ -247,14 +247,14 @@ made() {
 
 begin 'rm'
 checked=check_removal
-client_dies 500 made rm --files w
+client_dies 500 made rm --files --force w
 end_of_walk 'rm --files, and the client is killed' 10
 client_dies 500 made rm w
 end_of_walk 'rm, and the client is killed' 10
 checked=
 # what the last of them left half done, the next start takes away
 run run -- true
-run rm --files w
+run rm --files --force w
 finish
 
 # Setup is the one thing that may run again: when nobody could write down that it had run.
@@ -274,7 +274,7 @@ check_creation() {
 		run exec w -- cat "$HOME/setups"
 		[ "$(out)" = "$setups" ] || fault 'setup runs again that was done'
 	fi
-	run rm --files w
+	run rm --files --force w
 }
 nothing() { :; }
 
@@ -286,7 +286,7 @@ client_dies 600 nothing create w --setup 'echo s >>~/setups'
 end_of_walk 'create, and the client is killed' 8
 checked=
 run run -- true
-run rm --files w
+run rm --files --force w
 finish
 
 # start_fails CALL ERRNO MAXIMUM: the Nth of each process
@@ -325,7 +325,7 @@ for failure in mkdirat:ENOSPC:40 openat:EMFILE:60 renameat:ENOSPC:6 renameat:EIO
 	is "$bad" 0 "$call fails with $errno ($walked times)"
 	bad=0
 done
-run rm --files w
+run rm --files --force w
 finish
 
 # exec_fails CALL ERRNO MAXIMUM: the keeper's Nth from now on
@@ -364,7 +364,7 @@ if is_root; then
 		bad=0
 	done
 	is "$(find "$state/exec" -mindepth 1 -maxdepth 1 -name '.*')" '' 'nothing half made stays'
-	run rm --files w
+	run rm --files --force w
 	finish
 fi
 

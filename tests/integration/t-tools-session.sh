@@ -248,7 +248,7 @@ sort -k1,1 -k2,2n "$work/times" | awk '
 	$1 != kind { if (n) put(); kind = $1; n = 0 }
 	{ ms[++n] = $2 }
 	END { put(); print "" }'
-run rm --files agent
+run rm --files --force agent
 rm -rf "$work/w/app" "$work/w/c"
 finish
 

@@ -291,7 +291,7 @@ static void check_row(const struct row *row)
 		(void)snprintf(msg, sizeof(msg), "session 's' was made with another --%s: '%s'",
 			       cm_key_info(row->key)->name, row->has);
 		assert_string_equal(err.msg, msg);
-		assert_non_null(strstr(err.hint, "'casemate rm --files s'"));
+		assert_non_null(strstr(err.hint, "a session's is set when it is made"));
 	}
 	close_session(&l);
 }
