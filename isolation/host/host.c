@@ -101,20 +101,45 @@ static bool is_directory(const char *path)
 	return path && path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int read_user(struct cm_host *host, const struct cm_strv *env, struct cm_error *err)
+static void find_user(uid_t uid, struct cm_passwd_entry *ret)
 {
 	CM_AUTO_FREE char *text = NULL;
+
+	if (cm_read_text_at(AT_FDCWD, "/etc/passwd", CM_PASSWD_MAX, &text) == 0)
+		(void)cm_passwd_find(text, uid, ret);
+}
+
+static const char *choose_home(const char *home, const struct cm_passwd_entry *entry)
+{
+	if (is_directory(home))
+		return home;
+	return is_directory(entry->home) ? entry->home : "/";
+}
+
+char *cm_host_home(const struct cm_strv *env)
+{
+	struct cm_passwd_entry entry = { 0 };
+	const char *home = cm_strv_env_get(env, "HOME");
+	char *ret;
+
+	if (!is_directory(home))
+		find_user(geteuid(), &entry);
+	ret = cm_strdup(choose_home(home, &entry));
+	cm_passwd_entry_clear(&entry);
+	return ret;
+}
+
+static int read_user(struct cm_host *host, const struct cm_strv *env, struct cm_error *err)
+{
 	struct cm_passwd_entry entry = { 0 };
 	const char *home = cm_strv_env_get(env, "HOME");
 	const char *shell = cm_strv_env_get(env, "SHELL");
 	const char *user = cm_strv_env_get(env, "USER");
 
-	if (cm_read_text_at(AT_FDCWD, "/etc/passwd", CM_PASSWD_MAX, &text) == 0)
-		(void)cm_passwd_find(text, host->uid, &entry);
+	find_user(host->uid, &entry);
 	if (entry.name)
 		user = entry.name;
-	if (!is_directory(home))
-		home = is_directory(entry.home) ? entry.home : "/";
+	home = choose_home(home, &entry);
 	if (!shell || shell[0] != '/')
 		shell = entry.shell && entry.shell[0] == '/' ? entry.shell : "/bin/sh";
 	host->user_name = cm_strdup(user && *user ? user : "user");

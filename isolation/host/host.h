@@ -67,6 +67,8 @@ struct cm_host {
  * no directory) what passwd does; USER counts where passwd does not know the caller.
  */
 int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error *err);
+/* The home that cm_host_read finds, links and all: HOME, or what passwd has. NULL: no memory. */
+char *cm_host_home(const struct cm_strv *env);
 void cm_host_clear(struct cm_host *host);
 
 /* Part of cm_host_read, in host/cgroup.c. Never fails: kind NONE with a reason. */

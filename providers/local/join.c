@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "isolation/host/host.h"
 #include "providers/local/local_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
@@ -139,13 +140,14 @@ static int join(struct cm_local *l, struct cm_error *err)
 int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err)
 {
-	int r = cm_spec_copy(&l->spec, spec);
+	CM_AUTO_FREE char *home = cm_host_home(&config->env);
+	int r = home ? cm_spec_copy(&l->spec, spec) : CM_E_NOMEM;
 
 	if (r < 0)
 		return cm_error_set(err, r, 0, "no memory for the session");
 	l->config = config;
 	l->events = *events;
-	r = cm_store_open(&config->env, spec->root, config->home, geteuid() == 0, &l->store, err);
+	r = cm_store_open(&config->env, spec->root, home, geteuid() == 0, &l->store, err);
 	if (r == CM_OK)
 		r = cm_store_session_open(&l->store, spec->session_id, false, 0, &l->session, err);
 	return r < 0 ? r : join(l, err);

@@ -313,7 +313,7 @@ static int read_dirs(const struct cm_config *config, const char *root,
 	struct cm_store store;
 	bool is_good;
 	/* as every command does, so a directory that is absent is made */
-	int r = cm_store_open(&config->env, root, config->home, facts->host->uid == 0, &store,
+	int r = cm_store_open(&config->env, root, facts->host->home, facts->host->uid == 0, &store,
 			      &facts->store_err);
 
 	if (r != CM_OK)

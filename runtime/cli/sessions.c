@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "isolation/host/host.h"
 #include "providers/local/local.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
@@ -21,13 +22,15 @@
 int cm_cli_store_open(struct cm_cli *cli, const char *root, struct cm_store *ret,
 		      struct cm_error *err)
 {
+	CM_AUTO_FREE char *home = cm_host_home(&cli->config.env);
 	CM_AUTO_FREE char *resolved = NULL;
 	int r = cm_cli_root(cli, root, &resolved, err);
 
 	if (r != CM_OK)
 		return r;
-	return cm_store_open(&cli->config.env, resolved, cli->config.home, geteuid() == 0, ret,
-			     err);
+	if (!home)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	return cm_store_open(&cli->config.env, resolved, home, geteuid() == 0, ret, err);
 }
 
 enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,

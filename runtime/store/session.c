@@ -116,7 +116,7 @@ static int not_found(struct cm_store *store, const char *id, struct cm_error *er
 		return CM_E_NOT_FOUND;
 	}
 	cm_error_hint(err,
-		      "'casemate ls' lists %zu session%s; "
+		      "'casemate ls' lists %zu session%s of yours (each user has their own); "
 		      "'casemate start %s' makes one",
 		      n, n == 1 ? "" : "s", id);
 	return CM_E_NOT_FOUND;

@@ -7,7 +7,7 @@ endforeach()
 set_tests_properties(unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT 240)
 
 # The commands on them; stopping one is a stand-in's business.
-cm_unit_test(store_commands DEPS store cli_front)
+cm_unit_test(store_commands DEPS host store cli_front)
 target_sources(test_store_commands PRIVATE
 	${PROJECT_SOURCE_DIR}/providers/local/prune.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_df.c

@@ -37,6 +37,7 @@ static void test_host(void **state)
 {
 	struct cm_strv env = { 0 };
 	static struct cm_host host;
+	char *home;
 
 	(void)state;
 	dir("home");
@@ -56,6 +57,11 @@ static void test_host(void **state)
 	assert_int_equal(cm_host_read(&env, &host, NULL), CM_OK);
 	assert_string_not_equal(host.home, at("none"));
 	cm_host_clear(&host);
+	home = cm_host_home(&env);
+	assert_non_null(home);
+	assert_int_equal(home[0], '/');
+	assert_string_not_equal(home, at("none"));
+	free(home);
 	cm_strv_clear(&env);
 }
 

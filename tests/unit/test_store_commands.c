@@ -690,9 +690,11 @@ static void test_unknown_ids(void **state)
 	for (size_t i = 0; i < CM_ARRAY_SIZE(commands); i++) {
 		run(b, commands[i], "it x");
 		assert_int_equal(b->status, CM_EXIT_FAILURE);
-		assert_string_equal(b->err, "casemate: session 'x' not found\n"
-					    "hint: 'casemate ls' lists 3 sessions; "
-					    "'casemate start x' makes one\n");
+		assert_string_equal(
+			b->err,
+			"casemate: session 'x' not found\n"
+			"hint: 'casemate ls' lists 3 sessions of yours (each user has their own); "
+			"'casemate start x' makes one\n");
 		run(b, commands[i], "it ../x");
 		assert_int_equal(b->status, CM_EXIT_FAILURE);
 		run(b, commands[i], "it");

@@ -91,8 +91,9 @@ static void test_open(void **state)
 	assert_int_equal(cm_store_session_open(&e->store, "x", false, 0, &s, &err), CM_E_NOT_FOUND);
 	assert_int_equal(s.dir_fd, -7);
 	assert_string_equal(err.msg, "session 'x' not found");
-	assert_string_equal(err.hint, "'casemate ls' lists 2 sessions; "
-				      "'casemate start x' makes one");
+	assert_string_equal(err.hint,
+			    "'casemate ls' lists 2 sessions of yours (each user has their own); "
+			    "'casemate start x' makes one");
 	assert_int_equal(cm_store_session_open(&e->store, "a", false, 0, &s, NULL), CM_OK);
 	assert_int_equal(s.lock_fd, -1);
 	assert_string_equal(s.record.id, "a");
