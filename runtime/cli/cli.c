@@ -196,7 +196,7 @@ int cm_cli_options(int argc, char **argv, const struct cm_cli_option *options, i
 	if (r == CM_OK)
 		*ret_n = n;
 	else if (err && err->hint[0] == '\0')
-		cm_error_hint(err, "'casemate help COMMAND' lists the options");
+		cm_error_hint(err, "'casemate help %.40s' lists the options", argv[-1]);
 	return r;
 }
 

@@ -68,6 +68,7 @@ struct cm_cli_option {
 };
 
 /*
+ * argv is what follows a command's name: argv[-1] is that, for hints.
  * Reads options anywhere before "--"; what is no option is moved to the front of argv. *ret_n is
  * how many of those there are. "--opt=value", "--opt value" and bundled letters as elsewhere.
  * options ends with a NULL name.

@@ -17,8 +17,10 @@ static int refuse(const char *what, const char *hint, struct cm_error *err)
 /* What of run's options would have no effect here is an error, so that nobody waits for it. */
 static int check(const struct cm_spec *spec, const char *id, struct cm_error *err)
 {
-	if (strcmp(spec->session_id, id) != 0)
-		return refuse("two sessions are named", "leave --session out", err);
+	int r = cm_request_check_session(spec, id, err);
+
+	if (r < 0)
+		return r;
 	if (spec->argv.n > 0)
 		return refuse("a checkout runs no command",
 			      "give it to 'casemate run --session ID'", err);

@@ -12,7 +12,15 @@ const enum cm_key cm_exec_keys[] = {
 	CM_KEY_ENV,	CM_KEY_ENV_FILE, CM_KEY_PASS_ENV, CM_KEY_WORKDIR,      CM_KEY_TIMEOUT,
 	CM_KEY_OUTPUT,	CM_KEY_USER,	 CM_KEY_TTY,	  CM_KEY_INTERACTIVE,  CM_KEY_DETACH,
 	CM_KEY_COMMAND, CM_KEY_JSON,	 CM_KEY_RESULT,	  CM_KEY_FAILURE_EXIT, CM_KEY_QUIET,
-	CM_KEY_VERBOSE, CM_KEY_ROOT,	 CM_KEY_SESSION,  CM_KEY_COUNT,
+	CM_KEY_VERBOSE, CM_KEY_ROOT,	 CM_KEY_COUNT,
+};
+
+const struct cm_key_help cm_exec_key_helps[] = {
+	{ CM_KEY_TTY, "give the command a terminal (default: none; 'shell' gives one)" },
+	{ CM_KEY_INTERACTIVE, "relay standard input; a terminal (-t) is an input, too" },
+	{ CM_KEY_USER, "user: not as root in a session of --user root (default: who the "
+		       "session's commands are)" },
+	{ CM_KEY_COUNT, NULL },
 };
 
 /* Both want to be typed at: what is better than sh is taken where it is. */
@@ -76,13 +84,16 @@ static int execute(struct cm_cli *cli, int argc, char **argv, bool is_shell)
 	struct cm_spec spec;
 	int status;
 	int r = cm_request_session_line(argc, argv, &line, &n, &err);
+	const char *id = r == CM_OK ? line[1] : NULL;
 
 	if (r == CM_OK)
 		r = cm_request_read(cli, n, line, &spec, NULL, &err);
 	free(line);
-	if (r < 0)
+	if (r != CM_OK)
 		return refuse(cli, argc, argv, &err);
-	r = cm_request_check_keys(&spec, cm_exec_keys, &err);
+	r = cm_request_check_session(&spec, id, &err);
+	if (r == CM_OK)
+		r = cm_request_check_keys(&spec, cm_exec_keys, &err);
 	take_user(&spec);
 	if (r == CM_OK)
 		r = is_shell ? make_shell(&spec, &err) : check_command(&spec, &err);

@@ -50,8 +50,19 @@ static void wrap(struct cm_buf *out, const char *text, size_t line_start)
 	cm_buf_putc(out, '\n');
 }
 
-static void print_key(const struct cm_key_info *info, struct cm_buf *out)
+static const char *own_help(const struct cm_command *command, enum cm_key key)
 {
+	const struct cm_key_help *help = command->key_helps;
+
+	while (help && help->key != CM_KEY_COUNT && help->key != key)
+		help++;
+	return help ? help->help : NULL;
+}
+
+static void print_key(const struct cm_command *command, const struct cm_key_info *info,
+		      struct cm_buf *out)
+{
+	const char *own = own_help(command, info->key);
 	size_t line_start = out->len;
 	char text[512];
 
@@ -66,10 +77,10 @@ static void print_key(const struct cm_key_info *info, struct cm_buf *out)
 		cm_buf_putc(out, '\n');
 		line_start = out->len;
 	}
-	if (info->fallback)
+	if (info->fallback && !own)
 		(void)snprintf(text, sizeof(text), "%s (default: %s)", info->help, info->fallback);
 	else
-		(void)snprintf(text, sizeof(text), "%s", info->help);
+		(void)snprintf(text, sizeof(text), "%s", own ? own : info->help);
 	wrap(out, text, line_start);
 }
 
@@ -95,7 +106,7 @@ static void print_group(const struct cm_command *command, enum cm_key_group grou
 		if (is_first)
 			cm_buf_printf(out, "\n%s:\n", cm_key_group_title(group));
 		is_first = false;
-		print_key(info, out);
+		print_key(command, info, out);
 	}
 }
 

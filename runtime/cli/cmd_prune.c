@@ -144,11 +144,16 @@ static int read_numbers(struct prune *p, struct cm_error *err)
 	uint64_t last = 0;
 	int r = CM_OK;
 
-	if (p->older_than)
+	/* seconds, as elsewhere, are hardly what was meant here */
+	if (p->older_than && p->older_than[0] != '\0' &&
+	    p->older_than[strspn(p->older_than, "0123456789.")] == '\0')
+		r = cm_error_set(err, CM_E_INVALID, 0, "--older-than '%.40s' has no unit",
+				 p->older_than);
+	else if (p->older_than)
 		r = cm_parse_duration(p->older_than, "--older-than", 1, OLDEST_MS, &p->how.older_ms,
 				      err);
 	if (r != CM_OK) {
-		cm_error_hint(err, "for example --older-than 7d");
+		cm_error_hint(err, "for example --older-than 7d: s, m, h and d are units");
 		return r;
 	}
 	if (p->keep_last)

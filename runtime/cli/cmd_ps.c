@@ -288,14 +288,14 @@ int cm_cmd_ps(struct cm_cli *cli, int argc, char **argv)
 		(void)cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the command line");
 		return cm_cli_fail(cli, &err);
 	}
-	memcpy(words, argv + 1, (size_t)(argc - 1) * sizeof(*words));
+	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	/* without a session it is ls, with all that ls takes */
-	if (cm_cli_options(argc - 1, words, options, &n, &err) != CM_OK || n == 0)
+	if (cm_cli_options(argc - 1, words + 1, options, &n, &err) != CM_OK || n == 0)
 		return cm_cmd_ls(cli, argc, argv);
 	if (n > 1) {
 		(void)cm_error_set(&err, CM_E_INVALID, 0, "'ps' takes one session, not %d", n);
 		cm_error_hint(&err, "'casemate ls' lists them");
 		return cm_cli_fail(cli, &err);
 	}
-	return show(cli, &o, words[0]);
+	return show(cli, &o, words[1]);
 }

@@ -64,14 +64,16 @@ static int start(struct cm_cli *cli, int argc, char **argv, enum what what)
 	struct cm_spec spec;
 	int status;
 	int r = cm_request_session_line(argc, argv, &line, &n, &err);
+	const char *id = r == CM_OK ? line[1] : NULL;
 
 	if (r == CM_OK)
 		r = cm_request_read(cli, n, line, &spec, NULL, &err);
 	free(line);
-	if (r < 0)
+	if (r != CM_OK)
 		return cm_cli_fail(cli, &err);
 	cm_cli_hide_passwords(argc, argv);
-	status = carry_out(cli, &spec, name, what);
+	r = cm_request_check_session(&spec, id, &err);
+	status = r < 0 ? cm_cli_run_refused(&spec, cli, &err) : carry_out(cli, &spec, name, what);
 	cm_spec_clear(&spec);
 	return status;
 }

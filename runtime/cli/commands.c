@@ -71,6 +71,7 @@ const struct cm_command cm_commands[] = {
 			"no signal that is passed on.\n",
 		.has_keys = true,
 		.keys = cm_exec_keys,
+		.key_helps = cm_exec_key_helps,
 	},
 	{
 		.name = "shell",
@@ -80,6 +81,7 @@ const struct cm_command cm_commands[] = {
 		.summary = "a shell in a session, with a terminal",
 		.has_keys = true,
 		.keys = cm_exec_keys,
+		.key_helps = cm_exec_key_helps,
 	},
 	{
 		.name = "restart",
@@ -426,21 +428,65 @@ const struct cm_command *cm_command_find(const char *name)
 	return NULL;
 }
 
-/* Commands of docker and of our own plans that people will type. */
+/* Words of docker, git and other tools that people will type. */
 static const struct {
 	const char *name;
 	const char *hint;
 } foreign_commands[] = {
+	{ "top", "'casemate ps ID' lists a session's commands, 'casemate stats' what they use" },
+	{ "status", "'casemate ls' lists sessions, 'casemate inspect ID' shows one" },
+	{ "container", "'casemate ls' lists sessions; 'casemate help' lists the commands" },
+	{ "session", "'casemate ls' lists sessions; 'casemate help' lists the commands" },
+	{ "sessions", "'casemate ls' lists sessions; 'casemate help' lists the commands" },
+	{ "volume", "--volume DIR:DIR of 'casemate run' and 'casemate start' is one" },
+	{ "system", "'casemate df' says what sessions take, 'casemate doctor' what works here" },
+	{ "new", "'casemate create ID' or 'casemate start ID' makes a session" },
+	{ "delete", "'casemate rm ID' ends a session and forgets it" },
+	{ "remove", "'casemate rm ID' ends a session and forgets it" },
+	{ "clone", "'casemate checkout ID --repo URL' makes a session with a repository" },
+	{ "fetch", "'casemate checkout ID' fetches what the remote of a session has" },
+	{ "push", "git does it: with --git rw inside, or where the session's checkout is" },
+	{ "commit", "git does it: with --git rw inside, or where the session's checkout is" },
+	{ "diff",
+	  "git does it, where the session's checkout is: 'casemate inspect ID' says where" },
+	{ "cp", "files are where they are inside: 'casemate inspect ID' says where" },
+	{ "rename", "a session keeps its name" },
+	{ "pause",
+	  "a session that runs nothing costs next to nothing; 'casemate stop ID' ends it" },
+	{ "unpause", "nothing is paused; 'casemate start ID' starts what was stopped" },
+	{ "login", "there is no registry; CASEMATE_GIT_TOKEN and --git-credential are for git" },
+	{ "update", "'casemate checkout ID' updates a checkout; else a session keeps what it has" },
 	{ "pull", "there are no images; --rootfs DIR takes another root file system" },
 	{ "build", "there are no images; --rootfs DIR takes another root file system" },
 	{ "images", "there are no images; --rootfs DIR takes another root file system" },
 	{ "info", "'casemate doctor' says what this host can isolate" },
 };
 
-int cm_command_unknown(const char *name, struct cm_error *err)
+/* What is ended or removed on a hint's word is not there any more: such a word is nearly typed. */
+static bool is_destructive(const char *name)
+{
+	return is_listed("rm stop prune kill restart", name);
+}
+
+static const char *nearest(const char *name)
 {
 	unsigned int best = strlen(name) < 4 ? 2 : 3;
 	const char *near = NULL;
+
+	for (const struct cm_command *command = cm_commands; command->name; command++) {
+		unsigned int distance = cm_text_distance(name, command->name, best);
+
+		if (distance < best && (distance <= 1 || !is_destructive(command->name))) {
+			best = distance;
+			near = command->name;
+		}
+	}
+	return near;
+}
+
+int cm_command_unknown(const char *name, struct cm_error *err)
+{
+	const char *near = nearest(name);
 	int r;
 
 	if (name[0] == '-') {
@@ -455,14 +501,6 @@ int cm_command_unknown(const char *name, struct cm_error *err)
 		if (strcmp(foreign_commands[i].name, name) == 0) {
 			cm_error_hint(err, "%s", foreign_commands[i].hint);
 			return r;
-		}
-	}
-	for (const struct cm_command *command = cm_commands; command->name; command++) {
-		unsigned int distance = cm_text_distance(name, command->name, best);
-
-		if (distance < best) {
-			best = distance;
-			near = command->name;
 		}
 	}
 	if (near)

@@ -12,6 +12,12 @@
 #include "runtime/cli/cli.h"
 #include "runtime/spec/keys.h"
 
+/* What a key does in one command, where it is not what keys.def says. */
+struct cm_key_help {
+	enum cm_key key;
+	const char *help;
+};
+
 struct cm_command {
 	const char *name;
 	/* other names, separated by a space */
@@ -26,6 +32,8 @@ struct cm_command {
 	/* takes the options of keys.def; of these only `keys`, where that is not NULL */
 	bool has_keys;
 	const enum cm_key *keys;
+	/* ends with CM_KEY_COUNT; NULL: none */
+	const struct cm_key_help *key_helps;
 };
 
 /* Ends with a NULL name. */
@@ -47,6 +55,7 @@ int cm_cmd_exec(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_shell(struct cm_cli *cli, int argc, char **argv);
 /* What exec and shell take; ends with CM_KEY_COUNT. */
 extern const enum cm_key cm_exec_keys[];
+extern const struct cm_key_help cm_exec_key_helps[];
 int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ps(struct cm_cli *cli, int argc, char **argv);

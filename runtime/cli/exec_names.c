@@ -40,8 +40,11 @@ static void hint_near(const char *session, const uint64_t *ids, size_t n, uint64
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "",
 					id);
 	}
-	cm_error_hint(err, "there %s %s; 'casemate ps %s' lists all", n == 1 ? "is" : "are", text,
-		      session);
+	cm_error_hint(
+		err,
+		"of those that nobody waits for there %s %s ('casemate ps -a %s'); of others the "
+		"output went to whoever started them",
+		n == 1 ? "is" : "are", text, session);
 }
 
 int cm_cli_exec_not_found(const struct cm_store_session *s, const char *text, uint64_t near,
@@ -56,7 +59,8 @@ int cm_cli_exec_not_found(const struct cm_store_session *s, const char *text, ui
 		(void)cm_error_set(err, CM_E_NOT_FOUND, 0,
 				   "session '%s' has no command whose output was kept",
 				   s->record.id);
-		cm_error_hint(err, "it is kept of commands that nobody waits for");
+		cm_error_hint(err, "it is kept of commands that nobody waits for (exec -d); of "
+				   "others it went to whoever started them, and so did their end");
 		return CM_E_NOT_FOUND;
 	}
 	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' has no command %.40s",

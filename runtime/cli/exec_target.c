@@ -173,7 +173,9 @@ static void hint_listed(const struct cm_exec_target *t, const char *text, struct
 		return;
 	(void)cm_error_set(err, CM_E_NOT_FOUND, 0, "session '%s' has no command %.40s",
 			   t->session.record.id, text);
-	cm_error_hint(err, "there %s %s; 'casemate ps -a %s' lists all",
+	cm_error_hint(err,
+		      "there %s %s ('casemate ps -a %s' lists all); how another one ended, only "
+		      "who waited for it was told",
 		      strchr(names, ',') ? "are" : "is", names, t->session.record.id);
 }
 

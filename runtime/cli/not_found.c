@@ -124,7 +124,8 @@ void cm_cli_explain_not_found(const char *name, const char *path, const char *cw
 		cm_error_hint(err,
 			      "the command's name is empty; is it a variable that is not set?");
 	else if (is_shell_text(name))
-		cm_error_hint(err, "shell text goes after -c: casemate run -c 'TEXT'");
+		cm_error_hint(err,
+			      "shell text goes after -c: -c 'TEXT' in place of -- and the command");
 	else
 		hint_host(name, path, err);
 }

@@ -125,6 +125,15 @@ int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n
 	return CM_OK;
 }
 
+int cm_request_check_session(const struct cm_spec *spec, const char *id, struct cm_error *err)
+{
+	if (spec->session_id && strcmp(spec->session_id, id) == 0)
+		return CM_OK;
+	(void)cm_error_set(err, CM_E_INVALID, 0, "two sessions are named");
+	cm_error_hint(err, "leave --session out: '%.100s' is the session", id);
+	return CM_E_INVALID;
+}
+
 static bool is_taken(const enum cm_key *keys, enum cm_key key)
 {
 	while (*keys != CM_KEY_COUNT && *keys != key)
@@ -137,6 +146,9 @@ int cm_request_check_keys(const struct cm_spec *spec, const enum cm_key *keys, s
 	for (unsigned int key = 0; key < CM_KEY_COUNT; key++) {
 		const struct cm_key_info *info = cm_key_info((enum cm_key)key);
 
+		/* what the line was given */
+		if (key == CM_KEY_SESSION)
+			continue;
 		if ((spec->asked & UINT64_C(1) << key) == 0 || is_taken(keys, (enum cm_key)key))
 			continue;
 		(void)cm_error_set(err, CM_E_INVALID, 0,

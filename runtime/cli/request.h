@@ -22,6 +22,9 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
 int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n,
 			    struct cm_error *err);
 
+/* CM_E_INVALID: the line names another session than the one that its first word does. */
+int cm_request_check_session(const struct cm_spec *spec, const char *id, struct cm_error *err);
+
 /* Which options a command takes; ends with CM_KEY_COUNT. CM_E_INVALID for another that is asked for. */
 int cm_request_check_keys(const struct cm_spec *spec, const enum cm_key *keys,
 			  struct cm_error *err);

@@ -331,7 +331,10 @@ static int print_exec_id(const struct run *run)
 
 	cm_exec_id_format(run->result.exec_id, id);
 	len = snprintf(line, sizeof(line), "%s\n", id);
-	return cm_cli_print(run->cli, line, (size_t)len);
+	if (cm_cli_print(run->cli, line, (size_t)len) == 0)
+		return 0;
+	cm_cli_note(run->cli, "the command runs as %s", id);
+	return run->cli->failure_exit;
 }
 
 /* The result where it was asked for; the exit status. */

@@ -18,7 +18,7 @@ events() { cat "$(dirname "$(journals "$1")")/events.ndjson"; }
 
 begin 'start and exec'
 run exec one -- true
-refused "session 'one' not found" "'casemate ls' lists 0 sessions; 'casemate start one' makes one" 'a session has to exist'
+refused "session 'one' not found" "'casemate ls' lists 0 sessions of yours (each user has their own); 'casemate start one' makes one" 'a session has to exist'
 run start one
 is "$rc $(out)" '0 ' 'start prints nothing'
 is "$(status_of one)" running 'it runs'
@@ -51,6 +51,15 @@ is "$rc $(json exitCode) $(json stdout) $(json session)" '5 5 out\n one' '--json
 like "$(json exec)" '1.*' 'with the id of the command'
 run exec one --memory 1G -- true
 refused "--memory is the session's, and not a command's" '*' 'an option of sessions'
+run exec one --session two -- true
+refused 'two sessions are named' "leave --session out: 'one' is the session" 'another session'
+run exec one -- 'echo a b'
+like "$rc $(err)" "127 *hint: shell text goes after -c: -c 'TEXT' in place of *" 'one word of shell text'
+run logs one 1.1
+refused "session 'one' has no command whose output was kept" '*whoever started them*' \
+	'what somebody waited for is not kept'
+run wait one 1.1
+refused "session 'one' has no command whose output was kept" '*and so did their end' 'nor how it ended'
 run exec one
 refused 'no command given' '*' 'no command'
 run exec
@@ -112,6 +121,8 @@ run exec j -d -- sh -c 'cd /tmp; exec /usr/bin/python3 -u -m http.server 8124 --
 expect_status 0 'a server'
 run exec j -- bash -c 'for i in $(seq 200); do exec 3<>/dev/tcp/127.0.0.1/8124 && break; sleep 0.05; done 2>/dev/null; printf "GET / HTTP/1.0\r\n\r\n" >&3; head -n 1 <&3'
 like "$(out)" 'HTTP/1.0 200*' 'reached on localhost'
+cm exec j -d -- true >/dev/full 2>"$work/err"
+like "$? $(err)" '125 *note: the command runs as 1.*' 'an id that cannot be printed is said'
 run restart j
 run exec j -- sh -c 'cat /tmp/f ~/h; ls /dev/shm; grep -l python3 /proc/[0-9]*/comm 2>/dev/null | wc -l'
 expect_out 'f

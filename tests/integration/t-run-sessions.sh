@@ -165,6 +165,8 @@ for id in clean ahead plain elsewhere "${stay[@]}"; do
 done
 run prune
 refused 'prune does not say which sessions are to go' 'give --older-than 7d, *' 'it wants a choice'
+run prune --older-than 3 --files
+refused "--older-than '3' has no unit" '*7d*' 'and units'
 run prune --older-than 3d --files
 expect_out '' 'nothing is so old'
 run prune --older-than 1d --files --dry-run

@@ -33,7 +33,7 @@ expect_status 127 'of a path that is not there'
 for name in 'make test' cd 'A=1'; do
 	run run -- "$name" /tmp
 	is "$rc $(err)" "127 casemate: '$name' not found in the jail (exit 127)
-hint: shell text goes after -c: casemate run -c 'TEXT'" "of what only a shell knows: $name"
+hint: shell text goes after -c: -c 'TEXT' in place of -- and the command" "of what only a shell knows: $name"
 done
 printf '#!/no/such/interpreter -x\n' >"$work/w/script"
 printf '#!/bin/sh\r\n' >"$work/w/dos"
