@@ -54,7 +54,8 @@ const struct cm_command cm_commands[] = {
 		.details =
 			"Its jail stays until 'casemate stop ID', and takes commands: 'casemate exec ID'.\n"
 			"Options are those of the session; one that exists keeps what it was made with.\n"
-			"What --env and --pass-env name is in the environment of all its commands.\n",
+			"What --env and --pass-env name is in the environment of all its commands.\n"
+			"Without --git rw they read its git directory and cannot write to it.\n",
 		.has_keys = true,
 	},
 	{
@@ -68,7 +69,9 @@ const struct cm_command cm_commands[] = {
 			"command gets standard input with -i, and a terminal with -t; else it reads\n"
 			"nothing. It starts where the caller is, if that is in the session's workspace.\n"
 			"Whoever ends 'casemate exec' ends the wait; the command goes on where that was\n"
-			"no signal that is passed on.\n",
+			"no signal that is passed on.\n"
+			"\n"
+			"'index.lock: Read-only file system': the session was made without --git rw.\n",
 		.has_keys = true,
 		.keys = cm_exec_keys,
 		.key_helps = cm_exec_key_helps,
