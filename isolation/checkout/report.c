@@ -162,6 +162,7 @@ static void write_result(struct cm_json_writer *w, const struct cm_report *rep)
 	cm_jw_kuint(w, "files", rep->files);
 	cm_jw_kuint(w, "submodules", rep->submodules);
 	cm_jw_kuint(w, "lfs_pointers", rep->lfs_pointers);
+	cm_jw_kbool(w, "held", rep->is_held);
 	if (rep->modules)
 		write_modules(w, rep);
 	cm_jw_key(w, "notes");

@@ -42,6 +42,8 @@ struct cm_report {
 	uint64_t files;
 	uint64_t submodules;
 	uint64_t lfs_pointers;
+	/* of an update: it is not on what was asked for, as a note says */
+	bool is_held;
 	/* NULL: nobody asked; else room for CM_SUBMODULES_MAX */
 	struct cm_report_module *modules;
 	size_t n_modules;

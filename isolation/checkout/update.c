@@ -144,6 +144,7 @@ static int choose_tip(struct run *run, struct cm_switch *sw, struct cm_error *er
 	}
 	if (cm_history_has(run->ex.repo, &run->local, &res->commit))
 		return CM_OK;
+	run->rep->is_held = true;
 	return cm_report_note(run->rep, err,
 			      "branch '%s' has commits that '%s' of the source has not, and the "
 			      "reverse: it stays where it is",
@@ -263,9 +264,33 @@ static int switch_to(struct run *run, struct cm_switch *sw, const char *branch,
 	if (is_there(sw, branch))
 		return CM_OK;
 	r = cm_switch(&run->ex, sw, run->rep, &is_done, err);
+	run->rep->is_held = run->rep->is_held || (r == CM_OK && !is_done);
 	if (r == CM_OK && is_done && !branch && !sw->is_unborn)
 		r = note_left_behind(run, sw, err);
 	return r == CM_OK && is_done ? tell(run, sw, err) : r;
+}
+
+/* Who asks for nothing fetches alone, and may have meant more. */
+static int note_behind(struct run *run, struct cm_error *err)
+{
+	struct cm_switch sw = { .branch = NULL };
+	CM_AUTO_FREE char *branch = NULL;
+	CM_AUTO_FREE char *name = NULL;
+	git_oid upstream;
+	int r = read_head(run, &sw, &branch, err);
+
+	if (r < 0 || sw.is_unborn || !branch)
+		return r;
+	name = cm_asprintf("refs/remotes/origin/%s", branch);
+	if (!name)
+		return out_of_memory(err);
+	if (git_reference_name_to_id(&upstream, run->ex.repo, name) < 0 ||
+	    git_oid_equal(&upstream, &sw.from) ||
+	    !cm_history_has(run->ex.repo, &upstream, &sw.from))
+		return CM_OK;
+	return cm_report_note(run->rep, err,
+			      "branch '%s' is behind 'origin/%s': --ref %s moves it there", branch,
+			      branch, branch);
 }
 
 static int step_switch(struct run *run, struct cm_error *err)
@@ -275,7 +300,7 @@ static int step_switch(struct run *run, struct cm_error *err)
 	int r;
 
 	if (!wants_switch(run))
-		return CM_OK;
+		return note_behind(run, err);
 	if (run->resolved.is_unborn)
 		return cm_report_note(run->rep, err, "the source has no commits yet");
 	r = read_head(run, &sw, &branch, err);

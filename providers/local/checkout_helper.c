@@ -145,6 +145,7 @@ static int take_report(struct cm_local *l, const struct cm_local_program *progra
 	else if (is_commit(cm_json_str(root, "commit", "")))
 		(void)snprintf(result->commit, sizeof(result->commit), "%s",
 			       cm_json_str(root, "commit", ""));
+	result->is_held = r == CM_OK && cm_json_bool(root, "held", false);
 	if (r == CM_OK && result->modules)
 		r = cm_module_list_read(cm_json_get(root, "modules"), result->modules, err);
 	(void)snprintf(l->checkout_reason, sizeof(l->checkout_reason), "%s",

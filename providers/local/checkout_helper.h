@@ -13,6 +13,8 @@ struct cm_checkout_result {
 	/* once it writes files it is not given up any more, whatever the caller wants */
 	bool is_kept_up;
 	bool is_writing;
+	/* an update did not put it on what was asked for */
+	bool is_held;
 	/* filled with the submodules that it tells, and then the caller's; NULL: none are asked for */
 	struct cm_module_list *modules;
 	/* what was checked out; "": not told */

@@ -91,6 +91,8 @@ struct cm_local {
 	/* set by the caller before cm_local_session, and used by cm_local_checkout; NULL: a checkout
 	 * that is there is left alone */
 	const struct cm_local_update *update;
+	/* the update was done, but for what was asked for: notes say why */
+	bool is_held;
 	/* --keep: a session of a name made up here, stopped when this call lets go of it */
 	bool is_kept;
 

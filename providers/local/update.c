@@ -264,12 +264,15 @@ static int run_task(struct task *task, bool is_finish, struct cm_error *err)
 {
 	static const struct source none = { NULL };
 	struct cm_checkout_result result;
+	int r;
 
 	cm_checkout_result_init(&result);
 	if (is_finish)
 		return in_jail(task, &none, &result, err);
-	return cm_giturl_is_remote(task->of->spec.repo) ? from_remote(task, &result, err)
-							: from_here(task, &result, err);
+	r = cm_giturl_is_remote(task->of->spec.repo) ? from_remote(task, &result, err)
+						     : from_here(task, &result, err);
+	task->of->is_held = result.is_held;
+	return r;
 }
 
 static int carry_out(struct cm_local *l, bool is_finish, bool *ret_has_written,

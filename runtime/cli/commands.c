@@ -246,7 +246,8 @@ const struct cm_command cm_commands[] = {
 			"are fetched. With --ref, --pr or --branch it is then put on that: a branch that it\n"
 			"has already is gone back to, and moved only where --ref and --pr (and --branch,\n"
 			"where the remote has it) lead on from it. What is not committed is never\n"
-			"overwritten: the checkout stays as it is then, which a note says.\n"
+			"overwritten: the checkout stays as it is then, which a note says, and \"moved\":\n"
+			"false in the result; the exit status is 0, for what was fetched is there.\n"
 			"\n"
 			"      --unshallow            fetch the history that --depth left out\n",
 		.has_keys = true,

@@ -120,6 +120,8 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 		write_reason(&w, result);
 	}
 	write_phases(&w, result);
+	if (result->is_held)
+		cm_jw_kbool(&w, "moved", false);
 	if (result->has_end)
 		write_end(&w, &result->end);
 	if (result->level[0] != '\0')

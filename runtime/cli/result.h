@@ -14,6 +14,8 @@
  *	phases      a list of those that ended: name, durationMs
  *	signal, timedOut, killed, memoryLimit, childrenLeft
  *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
+ *	moved       false: 'casemate checkout' left the checkout, or its branch, where it was, as a note
+ *	            says; else absent
  *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
  *	setup       of one that ran: state ("done", "failed", "interrupted"), exit, durationMs,
  *	            tail: the end of what it printed; teardown where that ran: state ("done",
@@ -59,6 +61,8 @@ struct cm_result {
 	struct cm_rec_end end;
 	bool is_over_output;
 	uint64_t output_bytes;
+	/* of an update of a checkout */
+	bool is_held;
 	/* borrowed; NULL: none ran */
 	const struct cm_setup_report *setup;
 };

@@ -48,6 +48,7 @@ int cm_cli_checkout(const struct cm_spec *spec, bool is_unshallow, struct cm_cli
 		r = cm_run_prepare_files(run, &err);
 	if (r == CM_OK) {
 		cm_local_keep(&run->local);
+		run->result.is_held = run->local.is_held;
 		path = cm_asprintf("%s\n", run->local.session.record.checkout);
 		if (!path)
 			r = cm_error_set(&err, CM_E_NOMEM, 0, "no memory for the path");

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
@@ -112,7 +113,10 @@ void cm_run_phase(struct run *run, const char *name, uint64_t duration_us, bool 
 
 void cm_run_on_phase(void *data, const char *name, uint64_t duration_us)
 {
-	cm_run_phase(data, name, duration_us, false);
+	const struct run *run = data;
+
+	/* a note has said what it did not do */
+	cm_run_phase(data, name, duration_us, run->local.is_held && strcmp(name, "update") == 0);
 }
 
 struct cm_local_events cm_run_events(struct run *run)

@@ -66,6 +66,7 @@ run checkout s
 is "$rc $(out) $(t rev-parse HEAD) $(t rev-parse origin/main v2)" "0 $tree $first $(src rev-parse main)
 $(src rev-parse v2)" 'is fetched, and the checkout stays where it is'
 like "$(err)" '*casemate: fetch *casemate: update *' 'the phases are told'
+like "$(err)" "*note: branch 'main' is behind 'origin/main': --ref main moves it there*" 'and what there would be'
 is "$(cat "$tree/file") $(requests https | grep -c POST)" 'one 1' 'in one request'
 is "$(find "$tree" ! -uid "$(stat -c %u "$tree")" -o -type f -links +1)" '' "each file is the session's own"
 run checkout s --repo "$url" --ref main
@@ -73,6 +74,8 @@ is "$rc $(at) $(cat "$tree/file")" '0 two main two' 'a branch is moved to where 
 is "$(t status --porcelain)$(ls "$tree/d" 2>/dev/null)" '' 'with its files'
 run checkout s --ref main
 is "$rc $(at)" '0 two main' 'once more'
+run checkout s --json
+is "$rc $(err | grep -c behind) $(out | grep -c moved)" '0 0 0' 'and is not behind then'
 run checkout s --pr 7
 is "$rc $(at)" '0 of a pull request pr-7' 'a pull request'
 src update-ref refs/pull/7/head "$(src commit-tree -p refs/pull/7/head -m more 'main^{tree}')"
@@ -138,6 +141,9 @@ run checkout s --branch topic
 is "$rc $(at) $(cat "$tree/file" "$tree/same" "$tree/untracked" | tr '\n' ' ')" '0 one main mine mine mine ' 'is not overwritten'
 like "$(err)" "*note: the checkout stays as it is, and not on branch topic: changes that are not committed would be overwritten in 1 file: 'file'*" \
 	'which a note says'
+is "$(err | grep -c 'casemate: update')" 0 'and not that it is done'
+run checkout s --branch topic --json
+like "$rc $(out)" '0 *"moved":false*' 'nor does the result'
 is "$(t rev-parse origin/topic)" "$(src rev-parse topic)" 'but the remote is known'
 run run --session s -- git checkout -q file
 run stop s
