@@ -2,6 +2,7 @@
 /* casemate create, start, restart: a session made where there is none; no command runs. */
 #include <stdlib.h>
 
+#include "providers/local/local.h"
 #include "runtime/base/clock.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/request.h"
@@ -21,6 +22,26 @@ static int check(const struct cm_spec *spec, const char *name, struct cm_error *
 	(void)cm_error_set(err, CM_E_INVALID, 0, "'%s' runs no command", name);
 	cm_error_hint(err, "casemate exec %s -- COMMAND does, afterwards", spec->session_id);
 	return CM_E_INVALID;
+}
+
+/* What the start would refuse is refused while the session still runs. */
+static int check_agrees(struct cm_cli *cli, const struct cm_spec *spec, struct cm_error *err)
+{
+	const struct cm_local_events silent = { NULL };
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_local l;
+	int r;
+
+	cm_local_init(&l);
+	l.must_exist = true;
+	r = cm_local_open(&l, spec, &cli->config, &silent, &why);
+	if (r == CM_OK)
+		r = cm_local_session(&l, &why);
+	cm_local_close(&l);
+	if (r != CM_E_EXISTS)
+		return CM_OK;
+	*err = why;
+	return r;
 }
 
 static int stop(struct cm_cli *cli, const struct cm_spec *spec, struct cm_error *err)
@@ -48,6 +69,8 @@ static int carry_out(struct cm_cli *cli, const struct cm_spec *spec, const char 
 	struct cm_error err = CM_ERROR_INIT;
 	int r = check(spec, name, &err);
 
+	if (r == CM_OK && what == RESTART)
+		r = check_agrees(cli, spec, &err);
 	if (r == CM_OK && what == RESTART)
 		r = stop(cli, spec, &err);
 	if (r < 0)

@@ -92,6 +92,7 @@ const struct cm_command cm_commands[] = {
 		.run = cm_cmd_restart,
 		.usage = "ID [OPTION...]",
 		.summary = "end a session's processes, and start it again",
+		.details = "Options are as for 'start': the session keeps what it was made with.\n",
 		.has_keys = true,
 	},
 	{

@@ -121,6 +121,9 @@ run exec j -d -- sh -c 'cd /tmp; exec /usr/bin/python3 -u -m http.server 8124 --
 expect_status 0 'a server'
 run exec j -- bash -c 'for i in $(seq 200); do exec 3<>/dev/tcp/127.0.0.1/8124 && break; sleep 0.05; done 2>/dev/null; printf "GET / HTTP/1.0\r\n\r\n" >&3; head -n 1 <&3'
 like "$(out)" 'HTTP/1.0 200*' 'reached on localhost'
+run restart j --git rw
+refused "session 'j' was made with another --git: 'pinned'" 'leave --git out: *' 'restart changes no option'
+is "$(status_of j) $(events j | grep -c '"session.stopped"')" 'running 0' 'and then ends nothing'
 cm exec j -d -- true >/dev/full 2>"$work/err"
 like "$? $(err)" '125 *note: the command runs as 1.*' 'an id that cannot be printed is said'
 run restart j
