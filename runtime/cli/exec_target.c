@@ -179,7 +179,7 @@ static void hint_listed(const struct cm_exec_target *t, const char *text, struct
 		      strchr(names, ',') ? "are" : "is", names, t->session.record.id);
 }
 
-int cm_exec_target_find(struct cm_exec_target *t, const char *text, struct cm_error *err)
+static int find(struct cm_exec_target *t, const char *text, struct cm_error *err)
 {
 	int r = CM_OK;
 
@@ -203,7 +203,7 @@ int cm_exec_target_get(struct cm_exec_target *t, struct cm_cli *cli, const char 
 {
 	int r = cm_exec_target_open(t, cli, root, session, err);
 
-	return r == CM_OK ? cm_exec_target_find(t, text, err) : r;
+	return r == CM_OK ? find(t, text, err) : r;
 }
 
 int cm_exec_target_attach(struct cm_exec_target *t, uint64_t *ret_id, int *ret_input,

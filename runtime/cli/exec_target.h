@@ -53,9 +53,10 @@ struct cm_exec_fate {
 int cm_exec_target_open(struct cm_exec_target *t, struct cm_cli *cli, const char *root,
 			const char *session, struct cm_error *err);
 void cm_exec_target_close(struct cm_exec_target *t);
-/* "3.17", or "17": of the start that runs, else as cm_cli_exec_find has it. Opens its journal. */
-int cm_exec_target_find(struct cm_exec_target *t, const char *text, struct cm_error *err);
-/* Both at once. */
+/*
+ * Opens it, and finds a command of it: "3.17", or "17": of the start that runs, else as cm_cli_exec_find
+ * has it. Opens its journal, where it has one.
+ */
 int cm_exec_target_get(struct cm_exec_target *t, struct cm_cli *cli, const char *root,
 		       const char *session, const char *text, struct cm_error *err);
 /* What the keeper said of a command; NULL: it does not know it. Borrowed. */

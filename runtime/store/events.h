@@ -65,7 +65,6 @@ struct cm_event_reader {
 	char *buf;
 };
 
-void cm_event_reader_init(struct cm_event_reader *r);
 /* From the oldest event on that is kept. 0 or -errno. */
 int cm_event_reader_open(int dir_fd, struct cm_event_reader *ret);
 void cm_event_reader_close(struct cm_event_reader *r);

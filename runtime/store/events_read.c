@@ -23,7 +23,7 @@
 
 _Static_assert(BUF_SIZE > CM_EVENT_MAX, "a whole line fits");
 
-void cm_event_reader_init(struct cm_event_reader *r)
+static void init_reader(struct cm_event_reader *r)
 {
 	*r = (struct cm_event_reader){ .dir_fd = -1, .fd = -1, .next_fd = -1 };
 }
@@ -34,7 +34,7 @@ void cm_event_reader_close(struct cm_event_reader *r)
 	cm_fd_close(&r->fd);
 	cm_fd_close(&r->next_fd);
 	free(r->buf);
-	cm_event_reader_init(r);
+	init_reader(r);
 }
 
 /* fd, -ENOENT, or another -errno */
@@ -91,7 +91,7 @@ int cm_event_reader_open(int dir_fd, struct cm_event_reader *ret)
 	buf = cm_malloc(BUF_SIZE);
 	if (!buf)
 		return -ENOMEM;
-	cm_event_reader_init(ret);
+	init_reader(ret);
 	ret->dir_fd = cm_fd_take(&fd);
 	ret->buf = buf;
 	return 0;
