@@ -169,8 +169,8 @@ uint64_t cm_journal_end(struct cm_journal_reader *r, enum cm_journal_stream stre
  * Where the last n_lines lines begin that there are now, or what is kept of them: 0; or -errno, and
  * then *ret is where they end.
  */
-int cm_journal_tail(struct cm_journal_reader *r, enum cm_journal_stream stream, uint64_t n_lines,
-		    uint64_t *ret);
+int cm_journal_tail(struct cm_journal_reader *journal, enum cm_journal_stream stream,
+		    uint64_t n_lines, uint64_t *ret);
 /* Readable when something may have changed since it was made or was last drained
  * (cm_journal_watch_drain): inotify on the directory. fd or -errno; the caller closes it. */
 int cm_journal_watch(const struct cm_journal_reader *r);
