@@ -222,7 +222,6 @@ int main(int argc, char **argv)
 	int r;
 
 	k->starter = STARTER_FD;
-
 	k->state = CM_KS_STARTING;
 	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = k->age_fd = -1;
 	k->state_dir_fd = k->lock_fd = k->events.dir_fd = -1;
