@@ -328,8 +328,8 @@ run run --session t -- ls
 is "$rc $(out)" '0 file
 run' 'it ran inside'
 run stop t
-like "$rc $(out)$(err)" "0 *rm: *torn down
-note: teardown command 'rm begun; echo torn down; exit 5' failed (exit 5)
+like "$rc $(out)$(err)" "0 *torn down
+*note: teardown command 'rm begun; echo torn down; exit 5' failed (exit 5)
 $work/home
 second" 'a stop runs it before'
 is "$(out)" '' 'and says nothing on standard output'
