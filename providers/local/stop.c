@@ -121,8 +121,8 @@ static int kill_and_wait(const struct cm_store_session *s, const struct cm_peer 
 	int children[MAX_CHILDREN];
 	size_t n = hold_children(keeper, children);
 	/* its children, and not those of who has its number now */
-	bool is_told = cm_peer_lives(keeper) &&
-		       cm_sys_pidfd_send_signal(keeper->pidfd, SIGKILL) == 0;
+	bool is_told =
+		cm_peer_lives(keeper) && cm_sys_pidfd_send_signal(keeper->pidfd, SIGKILL) == 0;
 	bool is_gone;
 
 	/* also where the keeper sleeps in the kernel for something that only they can let go of */

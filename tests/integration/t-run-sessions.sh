@@ -224,9 +224,10 @@ is "$(cm ls --format '{state}' --filter name=live) $(ls "$root/live/src/new")" \
 run rm --force live
 refused '--force needs --files' '*' 'force alone means nothing'
 run rm --files --force live
-is "$rc $(ls -d "$root/live" 2>&1 | grep -c cannot)" '0 1' 'with force it goes'
+[ "$rc" = 0 ] && [ ! -e "$root/live" ]
+ok 'with force it goes'
 for id in "${stay[@]}"; do
-	cm rm --files --force $id
+	cm rm --files --force "$id"
 done
 clear_all
 finish
