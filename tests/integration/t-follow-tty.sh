@@ -168,7 +168,7 @@ if need TOOLS less less; then
 	cm exec -i s -- sh -c 'cat >lines' <"$work/lines"
 	detach -t -e TERM=xterm -- less lines
 	sleep 0.5
-	terminal 'expect:20' 'send:G' 'expect:1000' 'resize:30x90' 'expect:1000' 'send:\x10\x11' end -- attach s "$id"
+	terminal 'expect:20' 'sleep:0.3' 'send:G' 'expect:1000' 'resize:30x90' 'expect:1000' 'send:\x10\x11' end -- attach s "$id"
 	ended 0 'less'
 	terminal 'expect:1000' 'send:q' end -- attach s "$id"
 	ended 0 'less quits'

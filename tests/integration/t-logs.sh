@@ -144,11 +144,11 @@ for i in 1 2 3 4 5 6 7 8 9; do
 	writer write 1.$i 0 ended </dev/null
 done
 run logs s 1.10
-refused "session 's' has no command 1.10" "there are 1.5, 1.6, 1.7, 1.8, 1.9; 'casemate ps s' *" 'not there'
+refused "session 's' has no command 1.10" "of those that nobody waits for there are 1.5, 1.6, 1.7, 1.8, 1.9 ('casemate ps -a s'); *" 'not there'
 run logs s 0.7
-refused "session 's' has no command 0.7" 'there are 1.1, 1.2, 1.3, 1.4, 1.5; *' 'of an earlier start'
+refused "session 's' has no command 0.7" 'of those that nobody waits for there are 1.1, 1.2, 1.3, 1.4, 1.5 *' 'of an earlier start'
 run logs s 77
-refused "session 's' has no command 77" 'there are *' 'the number alone'
+refused "session 's' has no command 77" 'of those that nobody waits for there are *' 'the number alone'
 echo first | writer write 0.50 0 ended
 run logs s 50
 expect_out first 'the number alone, of an earlier start'
