@@ -189,11 +189,11 @@ if is_root; then
 	other_dies keeper 60 exec w -- true
 	end_of_walk 'exec, and the keeper is killed' 6
 	other_dies init 60 exec w -- true
-	end_of_walk 'exec, and init is killed' 6
+	end_of_walk 'exec, and init is killed' 4
 	other_dies keeper 90 exec w -d -- sh -c 'echo out'
 	end_of_walk 'exec -d, and the keeper is killed' 10
 	other_dies init 60 exec w -d -- sh -c 'echo out'
-	end_of_walk 'exec -d, and init is killed' 6
+	end_of_walk 'exec -d, and init is killed' 4
 fi
 run exec w -d -- sh -c 'echo out'
 last=$(out)
