@@ -106,7 +106,8 @@ static void test_memory_limit_acts(void **state)
 	assert_true(usage.memory_peak_bytes == 0 || usage.memory_peak_bytes > 8 * MIB);
 	cm_cgroup_now(&cg, &now);
 	assert_true(now.memory_bytes < 16 * MIB);
-	assert_true(now.memory_peak_bytes == CM_CGROUP_UNKNOWN || now.memory_peak_bytes > 8 * MIB);
+	/* CM_CGROUP_UNKNOWN, from before that, is more than any */
+	assert_true(now.memory_peak_bytes > 8 * MIB);
 	cm_cgroup_remove(&cg);
 	reap_all();
 	assert_all_gone(g, own_id());
