@@ -260,7 +260,8 @@ int cm_job_open(struct cm_keeper *k, struct cm_rec *rec, const char *text, uint3
 void cm_job_started(struct cm_keeper_job *job, int *master)
 {
 	/* what cannot be watched is lost, and then the command shall feel it */
-	if (*master >= 0 && job->fd[CM_JOURNAL_OUT] < 0 && watch(job, CM_JOURNAL_OUT, *master, NULL) == CM_OK)
+	if (*master >= 0 && job->fd[CM_JOURNAL_OUT] < 0 &&
+	    watch(job, CM_JOURNAL_OUT, *master, NULL) == CM_OK)
 		*master = -1;
 	cm_fd_close(master);
 }
