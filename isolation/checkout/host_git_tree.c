@@ -122,7 +122,6 @@ static int check_directory(struct cm_host_git *g, const struct cm_host_git_tree 
 static int make_sparse(struct cm_host_git *g, const struct cm_host_git_tree *tree,
 		       struct cm_error *err)
 {
-	CM_AUTO_STRV struct cm_strv argv = { 0 };
 	CM_AUTO_FREE char *list = cm_strdup(tree->wants->sparse);
 	CM_AUTO_BUF struct cm_buf in = { 0 };
 	const char *const set[] = { "-C",     tree->dir,	   "sparse-checkout", "set",

@@ -608,6 +608,7 @@ static void test_times(void **state)
 		*times[i] = CM_PLAN_MAX_MS;
 		cm_buf_reset(&out);
 		assert_int_equal(cm_plan_builder_finish(&builder, &out, NULL), CM_OK);
+		cm_plan_builder_clear(&builder);
 		begin();
 		builder.header.flags &= ~CM_PLANF_TEMPORARY;
 		*times[i] = CM_PLAN_MAX_MS + 1;
