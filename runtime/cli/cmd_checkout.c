@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate checkout: a session with its repository, before anything runs in it, or brought up to date. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/cli/commands.h"
@@ -46,34 +45,19 @@ static bool take_unshallow(int *argc, char **argv)
 	return true;
 }
 
-/* line: as cm_request_session_line makes it */
-static int checkout(struct cm_cli *cli, int n, char **line, bool is_unshallow)
-{
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_spec spec;
-	int status;
-
-	cli->config.is_of_session = true;
-	if (cm_request_read(cli, n, line, &spec, NULL, &err) != CM_OK)
-		return cm_cli_fail(cli, &err);
-	cm_cli_hide_passwords(n, line);
-	status = check(&spec, line[1], &err) == CM_OK ? cm_cli_checkout(&spec, is_unshallow, cli)
-						      : cm_cli_run_refused(&spec, cli, &err);
-	cm_spec_clear(&spec);
-	return status;
-}
-
 int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	bool is_unshallow = take_unshallow(&argc, argv);
-	char **line = NULL;
-	int n = 0;
+	const char *id = NULL;
+	struct cm_spec spec;
 	int status;
 
-	if (cm_request_session_line(argc - 1, argv + 1, &line, &n, &err) != CM_OK)
+	cli->config.is_of_session = true;
+	if (cm_request_read_session(cli, argc - 1, argv + 1, &spec, &id, &err) != CM_OK)
 		return cm_cli_fail(cli, &err);
-	status = checkout(cli, n, line, is_unshallow);
-	free(line);
+	status = check(&spec, id, &err) == CM_OK ? cm_cli_checkout(&spec, is_unshallow, cli)
+						 : cm_cli_run_refused(&spec, cli, &err);
+	cm_spec_clear(&spec);
 	return status;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate exec, shell: a command in a session that exists. */
-#include <stdlib.h>
-
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/cli/commands.h"
@@ -79,16 +77,11 @@ static int make_shell(struct cm_spec *spec, struct cm_error *err)
 static int execute(struct cm_cli *cli, int argc, char **argv, bool is_shell)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	char **line = NULL;
-	int n = 0;
+	const char *id = NULL;
 	struct cm_spec spec;
 	int status;
-	int r = cm_request_session_line(argc, argv, &line, &n, &err);
-	const char *id = r == CM_OK ? line[1] : NULL;
+	int r = cm_request_read_session(cli, argc, argv, &spec, &id, &err);
 
-	if (r == CM_OK)
-		r = cm_request_read(cli, n, line, &spec, NULL, &err);
-	free(line);
 	if (r != CM_OK)
 		return refuse(cli, argc, argv, &err);
 	r = cm_request_check_session(&spec, id, &err);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate create, start, restart: a session made where there is none; no command runs. */
-#include <stdlib.h>
-
 #include "providers/local/local.h"
 #include "runtime/base/clock.h"
 #include "runtime/cli/commands.h"
@@ -82,19 +80,13 @@ static int start(struct cm_cli *cli, int argc, char **argv, enum what what)
 {
 	const char *name = argv[-1];
 	struct cm_error err = CM_ERROR_INIT;
-	char **line = NULL;
-	int n = 0;
+	const char *id = NULL;
 	struct cm_spec spec;
 	int status;
-	int r = cm_request_session_line(argc, argv, &line, &n, &err);
-	const char *id = r == CM_OK ? line[1] : NULL;
+	int r = cm_request_read_session(cli, argc, argv, &spec, &id, &err);
 
-	if (r == CM_OK)
-		r = cm_request_read(cli, n, line, &spec, NULL, &err);
-	free(line);
 	if (r != CM_OK)
 		return cm_cli_fail(cli, &err);
-	cm_cli_hide_passwords(argc, argv);
 	r = cm_request_check_session(&spec, id, &err);
 	status = r < 0 ? cm_cli_run_refused(&spec, cli, &err) : carry_out(cli, &spec, name, what);
 	cm_spec_clear(&spec);

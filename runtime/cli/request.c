@@ -93,8 +93,8 @@ void cm_request_outputs(const struct cm_cli *cli, int argc, char *const *argv, s
 		(void)cm_spec_apply(ret, NULL, &outputs.settings[i], caller.cwd, &caller, 0, NULL);
 }
 
-int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n,
-			    struct cm_error *err)
+/* As cm_request_read wants it, with --session ID first. *ret's words are argv's; the caller frees it. */
+static int session_line(int argc, char *const *argv, char ***ret, int *ret_n, struct cm_error *err)
 {
 	CM_AUTO_LAYER struct cm_layer flags = { 0 };
 	char **line;
@@ -123,6 +123,24 @@ int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n
 	*ret = line;
 	*ret_n = n;
 	return CM_OK;
+}
+
+int cm_request_read_session(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
+			    const char **ret_id, struct cm_error *err)
+{
+	char **line = NULL;
+	int n = 0;
+	int r = session_line(argc, argv, &line, &n, err);
+
+	if (r == CM_OK)
+		r = cm_request_read(cli, n, line, ret, NULL, err);
+	/* of the line: in argv a "--" before the session would end what is looked at */
+	if (r == CM_OK) {
+		cm_cli_hide_passwords(n, line);
+		*ret_id = line[1];
+	}
+	free(line);
+	return r;
 }
 
 int cm_request_check_session(const struct cm_spec *spec, const char *id, struct cm_error *err)

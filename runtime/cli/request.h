@@ -15,12 +15,12 @@ int cm_request_read(struct cm_cli *cli, int argc, char *const *argv, struct cm_s
 		    struct cm_origins *ret_origins, struct cm_error *err);
 
 /*
- * A command line "[OPTION...] ID [OPTION...] [--] [COMMAND...]", argv without the command's name, as
- * cm_request_read wants it, with --session ID. *ret has *ret_n words, borrowed from argv; the caller
- * frees it.
+ * The same of a command line "[OPTION...] ID [OPTION...] [--] [COMMAND...]", argv without the command's
+ * name: the session is ID. *ret_id is borrowed from argv. Passwords among the options are overwritten,
+ * as cm_cli_hide_passwords does.
  */
-int cm_request_session_line(int argc, char *const *argv, char ***ret, int *ret_n,
-			    struct cm_error *err);
+int cm_request_read_session(struct cm_cli *cli, int argc, char *const *argv, struct cm_spec *ret,
+			    const char **ret_id, struct cm_error *err);
 
 /* CM_E_INVALID: the line names another session than the one that its first word does. */
 int cm_request_check_session(const struct cm_spec *spec, const char *id, struct cm_error *err);

@@ -90,6 +90,8 @@ int cm_cli_run_refused(const struct cm_spec *spec, struct cm_cli *cli, const str
 static char top[64];
 static char out[MAX_OUTPUT];
 static char err[MAX_OUTPUT];
+/* what whoever lists processes sees after the line was read */
+static char args[MAX_OUTPUT];
 
 static int set_up(void **state)
 {
@@ -126,10 +128,16 @@ static _Noreturn void child(int argc, char **argv)
 {
 	int out_fd = open("out", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
 	int err_fd = open("err", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	FILE *args_file = fopen("args", "we");
+	int status;
 
-	if (dup2(out_fd, 1) < 0 || dup2(err_fd, 2) < 0)
+	if (dup2(out_fd, 1) < 0 || dup2(err_fd, 2) < 0 || !args_file)
 		_exit(99);
-	_exit(cm_cli_main(argc, argv));
+	status = cm_cli_main(argc, argv);
+	for (int i = 0; i < argc; i++)
+		(void)fprintf(args_file, "%s\n", argv[i]);
+	(void)fclose(args_file);
+	_exit(status);
 }
 
 /* Words are separated by '|'. The exit status; out and err are filled. */
@@ -155,6 +163,7 @@ static int run(const char *line)
 	assert_true(WIFEXITED(status));
 	read_back("out", out);
 	read_back("err", err);
+	read_back("args", args);
 	return WEXITSTATUS(status);
 }
 
@@ -408,6 +417,26 @@ static void test_a_password(void **state)
 	assert_non_null(strstr(err, "note: --repo has a password"));
 }
 
+static void test_a_password_among_arguments(void **state)
+{
+	static const char *const asked[] = {
+		"run|--repo|https://alice:s3cr3t@example.org/a|true",
+		"exec|s|--repo|https://alice:s3cr3t@example.org/a|true",
+		"exec|--|s|--repo|https://alice:s3cr3t@example.org/a|true",
+		"checkout|s|--repo|https://alice:s3cr3t@example.org/a",
+		"checkout|--|s|--repo|https://alice:s3cr3t@example.org/a",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(asked); i++) {
+		(void)run(asked[i]);
+		if (!strstr(args, "https://alice:******@example.org/a\n"))
+			fail_msg("'%s': '%s'", asked[i], args);
+	}
+	(void)run("exec|s|--|https://alice:s3cr3t@example.org/a");
+	assert_non_null(strstr(args, "s3cr3t"));
+}
+
 /* Where the result goes of a command line that is wrong; only of what comes before the command. */
 static void test_outputs_of_a_wrong_line(void **state)
 {
@@ -552,11 +581,17 @@ static void test_simple_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_lines),	 TEST(test_alone),
-		TEST(test_help),	 TEST(test_a_repositorys_file),
-		TEST(test_a_password),	 TEST(test_outputs_of_a_wrong_line),
-		TEST(test_show_as_json), TEST(test_check),
-		TEST(test_a_full_disk),	 TEST(test_simple_options),
+		TEST(test_lines),
+		TEST(test_alone),
+		TEST(test_help),
+		TEST(test_a_repositorys_file),
+		TEST(test_a_password),
+		TEST(test_a_password_among_arguments),
+		TEST(test_outputs_of_a_wrong_line),
+		TEST(test_show_as_json),
+		TEST(test_check),
+		TEST(test_a_full_disk),
+		TEST(test_simple_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
