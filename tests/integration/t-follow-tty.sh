@@ -4,30 +4,7 @@
 # leaves, and the caller's terminal as it was.
 # shellcheck disable=SC2016
 # SC2016: what single quotes keep from this shell is for the shell inside
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
-driver=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/../helpers/terminal.py
-python=/usr/bin/python3
-$python -c 'import pty, termios' 2>/dev/null || skip_all PYTHON 'no python3'
-
-# terminal STEP... -- ARGUMENT OF CASEMATE...: what is shown in out, how it ended in err
-terminal() {
-	local steps=()
-	while [ "$1" != -- ]; do
-		steps+=("$1")
-		shift
-	done
-	shift
-	last_args="$*"
-	$python "$driver" "${steps[@]}" -- "${as[@]}" "$casemate" "$@" >"$work/out" 2>"$work/err"
-	rc=$?
-}
-
-# ended STATUS NAME: every step came, the program ended so, the terminal is as it was
-ended() {
-	[ $rc = 0 ] && grep -qx "status $1" "$work/err" && grep -qx 'modes same' "$work/err"
-	ok "$2" || sed 's/^/# /' "$work/err"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/lib-terminal.sh"
 
 # detach ARGUMENT...: an exec id in $id
 detach() { id=$(cm exec -d s "$@") || bail "cannot start: $*"; }
