@@ -111,8 +111,10 @@ static int session_line(int argc, char *const *argv, char ***ret, int *ret_n, st
 	}
 	id = argc - (int)flags.argv.n;
 	line = cm_calloc((size_t)argc + 2, sizeof(*line));
-	if (!line)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command line");
+	if (!line) {
+		(void)cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command line");
+		return CM_E_NOMEM;
+	}
 	line[n++] = (char *)(uintptr_t) "--session";
 	line[n++] = argv[id];
 	for (int i = 0; i < argc; i++) {

@@ -12,14 +12,7 @@
 #include "isolation/host/passwd.h"
 #include "isolation/host/toolconf.h"
 #include "isolation/host/workspace_internal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 static int check_program(const char *path, unsigned int flags, void *data)
 {

@@ -10,16 +10,9 @@
 
 #include "runtime/base/buf.h"
 #include "runtime/base/giturl.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CANARY "C4n4ryC4n4ryC4n4ry"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static bool is_same(const char *a, const char *b)
 {

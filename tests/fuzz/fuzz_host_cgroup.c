@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "isolation/host/cgroup_internal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* What the planner and the keeper count on, whatever the texts say. */
 static void check_base(const char *base)

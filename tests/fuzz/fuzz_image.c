@@ -7,14 +7,7 @@
 #include <string.h>
 
 #include "isolation/keeper/image.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 /* The texts, each with its NUL, are the blob from `at` on; what follows them is returned. */
 static const char *check_vector(char *const *v, uint32_t n, const char *at, const char *end)

@@ -15,19 +15,12 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/journal.h"
 #include "runtime/store/journal_internal.h"
+#include "tests/fuzz/fuzz.h"
 
 #define ID (UINT64_C(3) << 32 | 17)
 #define HAS_SUM 1U
 #define IS_RESULT 2U
 #define START (1 + sizeof(uint64_t))
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static char dir[64];
 

@@ -9,17 +9,10 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/helpers/utf8.h"
 
 #define OUT_MAX (16UL * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void write_value(struct cm_json_writer *w, const struct cm_json *v)
 {

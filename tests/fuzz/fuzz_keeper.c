@@ -4,7 +4,6 @@
  * who speaks (three clients, or init), what, about which command, and how it is spoiled. Whatever they
  * say, its tables hold, and nothing stays open.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -17,12 +16,11 @@
 #include "isolation/keeper/keeper.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/sock.h"
+#include "tests/fuzz/fuzz.h"
 
 #define N_CLIENTS 3
 #define STEP 8
 #define MAX_STEPS 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct cm_keeper keeper;
 static struct cm_plan_header header;
@@ -33,24 +31,6 @@ static char state_dir[sizeof(state_template)];
 /* the far ends; -1: closed */
 static int clients[N_CLIENTS];
 static int init;
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
-
-static size_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	require(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 static void make_pair(int *ret_near, int *ret_far)
 {

@@ -6,14 +6,7 @@
 
 #include "providers/local/known_hosts.h"
 #include "runtime/base/text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_lines(const struct cm_known_hosts *k)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/num.h"
+#include "tests/fuzz/fuzz.h"
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e)
 
@@ -24,14 +25,6 @@ static const struct {
 	{ cm_parse_duration, cm_format_duration },
 	{ cm_parse_milli, NULL },
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check(size_t kind, const char *s, uint64_t min, uint64_t max)
 {

@@ -9,17 +9,10 @@
 
 #include "isolation/plan/plan.h"
 #include "runtime/base/fd.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/helpers/utf8.h"
 
 #define OUT_MAX (64UL * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void require_text(const struct cm_plan *plan, uint32_t offset)
 {

@@ -4,7 +4,6 @@
  * choices, two bytes of length and so many bytes: descriptors in number and kind, and the record.
  * Nothing stays open, and what is received is whole.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,29 +15,10 @@
 #include "isolation/keeper/proto.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/sock.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MAX_MESSAGES 8
 #define MAX_FDS 12
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
-
-static size_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	require(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* A descriptor by its kind: sealed memfds of the right and of another size, half sealed, others. */
 static int make_fd(unsigned int kind, const void *content, size_t len)

@@ -9,16 +9,9 @@
 
 #include "runtime/spec/merge.h"
 #include "runtime/spec/spec_flags.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MAX_WORDS 256
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static int split(char *text, size_t size, char **words)
 {

@@ -10,19 +10,12 @@
 #include "runtime/spec/format.h"
 #include "runtime/spec/merge.h"
 #include "runtime/spec/spec_json.h"
+#include "tests/fuzz/fuzz.h"
 
 #define OUT_MAX (64UL * 1024 * 1024)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const struct cm_strv no_env;
 static const struct cm_caller nobody = { .cwd = "/", .home = "/", .env = &no_env };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void require_error(int r, const struct cm_error *err)
 {

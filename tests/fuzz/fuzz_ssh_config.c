@@ -5,14 +5,7 @@
 #include <string.h>
 
 #include "providers/local/ssh_config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_text(const char *text)
 {
