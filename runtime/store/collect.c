@@ -2,8 +2,7 @@
 /*
  * What dead commands left: temporary sessions, and sessions half made or half removed.
  *
- * Whoever has the lock of a directory that is still at its name takes it away: by renaming it, so
- * that from the moment its lock file goes nobody can take what is made anew at that name for it.
+ * Whoever has the lock of a directory takes it away (lock_dir.c).
  *
  * On the way of every start, so it costs two stats when there is nothing, looks at a bounded
  * number of live ones, and never fails a start because of what it could not remove.
@@ -64,39 +63,20 @@ static int remove_files(const struct collector *c, int dir_fd, const char *name)
 	return cm_remove_tree_at(root_fd, name);
 }
 
-static bool is_at(int parent_fd, const char *name, int dir_fd)
-{
-	struct stat by_name;
-	struct stat by_fd;
-
-	return fstat(dir_fd, &by_fd) == 0 &&
-	       fstatat(parent_fd, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
-}
-
 static void collect_one(const struct collector *c, int parent_fd, const char *name)
 {
 	CM_AUTO_FD int dir_fd = -1;
 	CM_AUTO_FD int lock_fd = -1;
-	char random[17];
-	char gone[CM_STORE_NAME_SIZE];
 	uint32_t slot;
 
-	dir_fd = cm_store_openat(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
-	/* made when it is missing: of two that find none, only one goes on */
-	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0 ||
-	    !is_at(parent_fd, name, dir_fd))
+	if (cm_store_lock_dir(parent_fd, name, false, &dir_fd, &lock_fd) != 0)
 		return;
 	/* its keeper is still at work; or its groups or its files cannot go yet */
 	if (cm_keeper_lock_is_held(dir_fd) || remove_group(c, dir_fd, name) != 0 ||
 	    remove_files(c, dir_fd, name) != 0)
 		return;
 	slot = c->is_temporary ? cm_store_lock_slot(lock_fd) : CM_SLOT_NONE;
-	cm_store_random_hex(random);
-	/* no id begins with a dot */
-	(void)snprintf(gone, sizeof(gone), ".gone.%s", random);
-	if (renameat(parent_fd, name, parent_fd, gone) == 0 &&
-	    cm_remove_tree_at(parent_fd, gone) == 0)
+	if (cm_store_remove_locked_dir(parent_fd, name) == 0)
 		cm_store_slot_release(c->store, slot, name);
 }
 

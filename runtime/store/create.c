@@ -62,19 +62,12 @@ static int make_locked_dir(int base_fd, const char *path, uint32_t slot, int *re
 
 	if (mkdirat(base_fd, path, 0700) < 0)
 		return -errno;
-	dir_fd = cm_store_openat(base_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (dir_fd < 0) {
-		r = errno == ENOENT ? 1 : -errno;
-	} else {
-		r = cm_store_lock_file(dir_fd, true, &lock_fd);
-		if (r == 0)
-			r = note_slot(lock_fd, slot);
-	}
-	if (r < 0) {
-		if (dir_fd >= 0)
-			(void)unlinkat(dir_fd, CM_STORE_LOCK, 0);
+	r = cm_store_lock_dir(base_fd, path, true, &dir_fd, &lock_fd);
+	if (r == 0)
+		r = note_slot(lock_fd, slot);
+	/* without the lock whoever collects does it */
+	if (r < 0 && (lock_fd < 0 || cm_store_remove_locked_dir(base_fd, path) < 0))
 		(void)unlinkat(base_fd, path, AT_REMOVEDIR);
-	}
 	if (r != 0)
 		return r;
 	*ret_dir_fd = cm_fd_take(&dir_fd);

@@ -39,10 +39,14 @@ static int make_data(int dir_fd, const char *path, uint32_t owner, struct cm_err
 	return CM_OK;
 }
 
-static int lock(int dir_fd, const char *path, int *ret_fd, struct cm_error *err)
+static int lock(int mirrors_fd, const char *key, const char *path, int *ret_dir_fd,
+		int *ret_lock_fd, struct cm_error *err)
 {
-	int r = cm_store_lock_file(dir_fd, false, ret_fd);
+	int r = mkdirat(mirrors_fd, key, 0700) < 0 && errno != EEXIST ? -errno : 0;
 
+	if (r < 0)
+		return cm_store_fail(err, -r, "make directory", path, NULL);
+	r = cm_store_lock_dir(mirrors_fd, key, false, ret_dir_fd, ret_lock_fd);
 	if (r < 0)
 		return cm_store_fail(err, -r, "lock", path, CM_STORE_LOCK);
 	if (r == 0)
@@ -118,14 +122,12 @@ int cm_store_mirror_open(struct cm_store *store, const char *identity, uint32_t 
 		r = cm_store_subdir(cache_fd, store->cache, CM_STORE_MIRRORS, &mirrors_fd, err);
 	if (r == CM_OK)
 		r = name_of(mirrors_fd, store->cache, identity, key, err);
-	if (r == CM_OK)
-		r = cm_store_subdir(mirrors_fd, store->cache, key, &dir_fd, err);
 	if (r < 0)
 		return r;
 	named = cm_asprintf("%s/" CM_STORE_MIRRORS "/%s", store->cache, key);
 	if (!named)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the mirror");
-	r = lock(dir_fd, named, &lock_fd, err);
+	r = lock(mirrors_fd, key, named, &dir_fd, &lock_fd, err);
 	if (r == CM_OK)
 		r = make_data(dir_fd, named, owner, err);
 	if (r < 0)
@@ -167,7 +169,7 @@ void cm_store_mirror_close(struct cm_store_mirror *mirror)
 {
 	/* whoever waits for the lock sees that it is gone, and begins again */
 	if (mirror->lock_fd >= 0 && !was_used(mirror))
-		(void)cm_remove_tree_at(mirror->mirrors_fd, mirror->key);
+		(void)cm_store_remove_locked_dir(mirror->mirrors_fd, mirror->key);
 	cm_fd_close(&mirror->mirrors_fd);
 	cm_fd_close(&mirror->lock_fd);
 	free(mirror->dir);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,17 +68,21 @@ static bool add(int dir_fd, const char *name, void *data)
 	struct found *v;
 	struct stat st;
 
-	if (strlen(name) != CM_STORE_MIRROR_KEY_SIZE - 1)
+	bool is_key = strlen(name) == CM_STORE_MIRROR_KEY_SIZE - 1;
+
+	/* what a death left of one that was being removed: first of all */
+	if (!is_key && strncmp(name, CM_STORE_GONE, strlen(CM_STORE_GONE)) != 0)
 		return true;
 	v = cm_realloc(all->v, (all->n + 1) * sizeof(*v));
 	if (!v)
 		return false;
 	all->v = v;
 	v += all->n++;
-	memcpy(v->key, name, sizeof(v->key));
+	(void)snprintf(v->key, sizeof(v->key), "%s", name);
 	cm_store_name(used, name, CM_STORE_USED);
 	/* one that is being made has its lock, so that its age does not count */
-	v->used_s = fstatat(dir_fd, used, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mtime : 0;
+	v->used_s =
+		is_key && fstatat(dir_fd, used, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mtime : 0;
 	v->bytes = tree_bytes(dir_fd, name, 0);
 	return true;
 }
@@ -93,12 +98,11 @@ static int by_age(const void *a, const void *b)
 /* false: it is in use */
 static bool remove_one(int mirrors_fd, const char *key)
 {
-	CM_AUTO_FD int dir_fd = cm_store_openat(mirrors_fd, key, O_RDONLY | O_DIRECTORY, 0);
+	CM_AUTO_FD int dir_fd = -1;
 	CM_AUTO_FD int lock_fd = -1;
 
-	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0)
-		return false;
-	return cm_remove_tree_at(mirrors_fd, key) == 0;
+	return cm_store_lock_dir(mirrors_fd, key, false, &dir_fd, &lock_fd) == 0 &&
+	       cm_store_remove_locked_dir(mirrors_fd, key) == 0;
 }
 
 static void prune(int mirrors_fd, uint64_t max_bytes, int64_t max_age_s)

@@ -17,16 +17,6 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/store_internal.h"
 
-/* Remove <parent>/<name>. 0 or -errno. */
-static int remove_tree(int base_fd, const char *parent, const char *name)
-{
-	CM_AUTO_FD int fd = cm_store_openat(base_fd, parent, O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return cm_remove_tree_at(fd, name);
-}
-
 static int tree_stays(const char *path, int sys_errno, struct cm_error *err)
 {
 	if (sys_errno == EACCES || sys_errno == EPERM) {
@@ -61,15 +51,12 @@ static int remove_files(const struct cm_store_session *s, struct cm_error *err)
 static int remove_temporary(struct cm_store *store, struct cm_store_session *s,
 			    struct cm_error *err)
 {
-	char name[CM_STORE_NAME_SIZE];
-	int r = 0;
+	CM_AUTO_FD int tmp_fd =
+		cm_store_openat(store->runtime_fd, CM_STORE_TMP, O_RDONLY | O_DIRECTORY, 0);
+	int r = tmp_fd < 0 ? -errno : cm_store_remove_locked_dir(tmp_fd, s->record.id);
 
-	cm_store_name(name, CM_STORE_TMP, s->record.id);
-	/* in the common case the lock is all there is */
-	(void)unlinkat(s->dir_fd, CM_STORE_LOCK, 0);
-	if (unlinkat(store->runtime_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		r = remove_tree(store->runtime_fd, CM_STORE_TMP, s->record.id);
-	return r < 0 ? tree_stays(s->dir, -r, err) : CM_OK;
+	/* ENOTEMPTY: whoever collects was in it, and does the rest */
+	return r < 0 && r != -ENOENT && r != -ENOTEMPTY ? tree_stays(s->dir, -r, err) : CM_OK;
 }
 
 /* What tells that there is a session goes last, so that it can be put back as one. */

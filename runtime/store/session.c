@@ -148,29 +148,6 @@ static int open_dir(struct cm_store *store, const char *id, int *ret_fd, bool *r
 	return CM_OK;
 }
 
-int cm_store_lock_file(int dir_fd, bool will_wait, int *ret_fd)
-{
-	CM_AUTO_FD int fd = -1;
-	struct stat st;
-	int r;
-
-	fd = openat(dir_fd, CM_STORE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return errno == ENOENT ? 1 : -errno;
-	do {
-		r = flock(fd, LOCK_EX | (will_wait ? 0 : LOCK_NB));
-	} while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return errno == EWOULDBLOCK ? 1 : -errno;
-	/* whoever took it for a dead one's has removed it by now */
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_nlink == 0)
-		return 1;
-	*ret_fd = cm_fd_take(&fd);
-	return 0;
-}
-
 uint32_t cm_store_lock_slot(int lock_fd)
 {
 	uint32_t slot = CM_SLOT_NONE;

@@ -112,42 +112,14 @@ static int find(int base_fd, const char *name, const struct cm_buf *key, int *re
 	return r;
 }
 
-/* Whoever has its lock alone may remove it; under another name, so that nobody finds half of it. */
-static void remove_locked(int base_fd, const char *name)
-{
-	char random[17];
-	char gone[CM_STORE_NAME_SIZE];
-	char path[CM_STORE_NAME_SIZE];
-
-	cm_store_random_hex(random);
-	(void)snprintf(gone, sizeof(gone), ".%s", random);
-	if (renameat(base_fd, name, base_fd, gone) < 0)
-		return;
-	cm_store_name(path, gone, CM_STORE_LOCK);
-	(void)unlinkat(base_fd, path, 0);
-	(void)cm_remove_tree_at(base_fd, gone);
-}
-
-/* A remover that died may have renamed it before its lock could be had, and the name be another's. */
-static bool is_named(int base_fd, const char *name, int dir_fd)
-{
-	struct stat st;
-	struct stat named;
-
-	return fstat(dir_fd, &st) == 0 &&
-	       fstatat(base_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_dev == named.st_dev && st.st_ino == named.st_ino;
-}
-
 static bool try_remove(int base_fd, const char *name)
 {
-	CM_AUTO_FD int dir_fd = cm_store_openat(base_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	CM_AUTO_FD int dir_fd = -1;
 	CM_AUTO_FD int lock_fd = -1;
 
-	if (dir_fd < 0 || cm_store_lock_file(dir_fd, false, &lock_fd) != 0 ||
-	    !is_named(base_fd, name, dir_fd))
+	if (cm_store_lock_dir(base_fd, name, false, &dir_fd, &lock_fd) != 0)
 		return false;
-	remove_locked(base_fd, name);
+	(void)cm_store_remove_locked_dir(base_fd, name);
 	return true;
 }
 
@@ -207,27 +179,14 @@ static void prune(const struct cm_store *store, int base_fd)
  */
 static int make_half(int base_fd, const char *half, int *ret_dir_fd, int *ret_lock_fd)
 {
-	CM_AUTO_FD int dir_fd = -1;
-	CM_AUTO_FD int lock_fd = -1;
-	char path[CM_STORE_NAME_SIZE];
 	int r;
 
 	if (mkdirat(base_fd, half, 0700) < 0)
 		return -errno;
-	dir_fd = cm_store_openat(base_fd, half, O_RDONLY | O_DIRECTORY, 0);
-	r = dir_fd < 0 ? -errno : cm_store_lock_file(dir_fd, false, &lock_fd);
-	if (r < 0 && r != -ENOENT) {
-		cm_store_name(path, half, CM_STORE_LOCK);
-		(void)unlinkat(base_fd, path, 0);
-		(void)unlinkat(base_fd, half, AT_REMOVEDIR);
-		return r;
-	}
-	/* the lock may be a new one, in what is being removed */
-	if (r != 0 || !is_named(base_fd, half, dir_fd))
-		return 1;
-	*ret_dir_fd = cm_fd_take(&dir_fd);
-	*ret_lock_fd = cm_fd_take(&lock_fd);
-	return 0;
+	r = cm_store_lock_dir(base_fd, half, false, ret_dir_fd, ret_lock_fd);
+	if (r < 0)
+		(void)cm_remove_tree_at(base_fd, half);
+	return r;
 }
 
 /* Made under a name that nobody looks for, then given its own. CM_OK: look again; or an error. */
@@ -253,7 +212,7 @@ static int make(const struct cm_store *store, int base_fd, const char *name,
 	if (r == CM_OK && errno != EEXIST && errno != ENOTEMPTY)
 		r = fail(store, errno, "name", name, err);
 	/* somebody else was quicker, or it failed */
-	remove_locked(base_fd, half);
+	(void)cm_store_remove_locked_dir(base_fd, half);
 	return r;
 }
 

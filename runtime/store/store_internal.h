@@ -28,6 +28,8 @@
 #define CM_STORE_LOCK "lock"
 #define CM_STORE_STATE "state.json"
 #define CM_STORE_END "end"
+/* what names of directories on their way out begin with */
+#define CM_STORE_GONE ".gone."
 /* of a temporary session with a session directory: the text of the session root that it is in */
 #define CM_STORE_ROOT "root"
 
@@ -75,10 +77,17 @@ void cm_store_session_init(struct cm_store_session *s);
 /* dir, session_dir and socket_path from the record. CM_E_NOMEM or 0. */
 int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s);
 /*
- * Open (make) the file `lock` of a state directory and flock it: at once or not at all unless
- * will_wait. 0, 1 when it cannot be had or the directory went away meanwhile, or -errno.
+ * Open the directory parent_fd/name and flock the file `lock` in it, made when absent: at once or
+ * not at all unless will_wait. 0, 1 when it cannot be had or the directory went away meanwhile, or
+ * -errno.
  */
-int cm_store_lock_file(int dir_fd, bool will_wait, int *ret_fd);
+int cm_store_lock_dir(int parent_fd, const char *name, bool will_wait, int *ret_dir_fd,
+		      int *ret_lock_fd);
+/*
+ * With its lock: take it from its name, and remove it. 0 or -errno; what could not be removed is
+ * under a name beside it that begins with CM_STORE_GONE, which no id and no key does.
+ */
+int cm_store_remove_locked_dir(int parent_fd, const char *name);
 /* The slot that a temporary session's lock file names. */
 uint32_t cm_store_lock_slot(int lock_fd);
 

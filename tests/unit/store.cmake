@@ -1,10 +1,10 @@
 # Sessions on disk.
-foreach(area events fault journal kill mirror paths record session setup_log skeleton skeleton_fault skeleton_kill
+foreach(area events fault interleave journal kill mirror paths record session setup_log skeleton skeleton_fault skeleton_kill
 	slots status)
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
 # hundreds of processes, each with sanitizers' start where those are in
-set_tests_properties(unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT 240)
+set_tests_properties(unit.store_interleave unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT 240)
 
 # The commands on them; stopping one is a stand-in's business.
 cm_unit_test(store_commands DEPS host store cli_front)

@@ -119,6 +119,23 @@ static void test_bounds(void **state)
 	assert_false(is_there(older) || is_there(last));
 }
 
+/* A death in the middle of a removal leaves it beside its name. */
+static void test_half_removed(void **state)
+{
+	struct env *e = *state;
+	CM_AUTO_FREE char *kept = make(e, "kept", 10, 0);
+	char gone[128];
+	char used[160];
+
+	(void)snprintf(gone, sizeof(gone), "%s/mirrors/.gone.0123456789abcdef", e->store.cache);
+	(void)snprintf(used, sizeof(used), "%s/used", gone);
+	assert_int_equal(mkdir(gone, 0700), 0);
+	assert_int_equal(mknod(used, S_IFREG | 0600, 0), 0);
+	cm_store_mirrors_prune_to(&e->store, UINT64_MAX, 30LL * DAY_S);
+	assert_false(is_there(gone));
+	assert_true(is_there(kept));
+}
+
 static void test_once_a_day(void **state)
 {
 	struct env *e = *state;
@@ -167,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_of_each, env_setup, env_teardown),
 		cmocka_unit_test_setup_teardown(test_kept_when_used, env_setup, env_teardown),
+		cmocka_unit_test_setup_teardown(test_half_removed, env_setup, env_teardown),
 		cmocka_unit_test_setup_teardown(test_bounds, env_setup, env_teardown),
 		cmocka_unit_test_setup_teardown(test_once_a_day, env_setup, env_teardown),
 		cmocka_unit_test_setup_teardown(test_gone_meanwhile, env_setup, env_teardown),
