@@ -101,8 +101,6 @@ int cm_host_git_config(const struct cm_host_git_access *access, const char *self
 		       struct cm_buf *out, struct cm_error *err);
 /* Where the content of LFS files is, as git-lfs finds it: of an http or https address. */
 int cm_host_git_lfs_url(const struct cm_giturl *url, struct cm_buf *out, struct cm_error *err);
-/* May a credential be sent to it? over TLS, or to this very host. */
-bool cm_host_git_is_safe(const struct cm_giturl *url);
 
 /* A line of git's progress, or of git-lfs's: told to rep and to the guard. False: it is none. */
 bool cm_host_git_progress(struct cm_report *rep, const char *line);

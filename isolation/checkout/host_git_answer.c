@@ -44,7 +44,7 @@ static bool is_for(const char *question, const char *address)
 	text = cm_asprintf("%s://%s/x", protocol, host);
 	is_same = text && cm_giturl_parse(text, &asked, NULL) == CM_OK &&
 		  cm_giturl_parse(address, &own, NULL) == CM_OK && asked.host && own.host &&
-		  cm_giturl_same_server(&asked, &own) && cm_host_git_is_safe(&own);
+		  cm_giturl_same_server(&asked, &own) && cm_giturl_is_safe(&own);
 	cm_giturl_clear(&asked);
 	cm_giturl_clear(&own);
 	return is_same;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "isolation/checkout/host_git.h"
-#include "runtime/base/text.h"
 
 static const char fixed[] =
 	"[core]\n"
@@ -154,17 +153,6 @@ int cm_host_git_lfs_url(const struct cm_giturl *url, struct cm_buf *out, struct 
 				 : ".git/info/lfs");
 	return cm_buf_status(out) == CM_OK ? CM_OK
 					   : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-}
-
-bool cm_host_git_is_safe(const struct cm_giturl *url)
-{
-	if (url->kind == CM_GITURL_HTTPS)
-		return true;
-	/* a name could lead anywhere by the time that git asks for its address */
-	return url->kind == CM_GITURL_HTTP && url->host &&
-	       (strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
-		(cm_text_has_prefix(url->host, "127.") &&
-		 url->host[strspn(url->host, "0123456789.")] == '\0'));
 }
 
 int cm_host_git_config(const struct cm_host_git_access *access, const char *self,

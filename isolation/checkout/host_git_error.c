@@ -92,10 +92,10 @@ int cm_host_git_fetch_error(const struct cm_host_git_call *call,
 		return cm_guard_error(rep, err);
 	state->reason = classify(said);
 	state->has_credential = has_secret;
-	state->has_sent_credential = has_secret && cm_host_git_is_safe(url);
+	state->has_sent_credential = has_secret && cm_giturl_is_safe(url);
 	/* who was not answered asked for what it may not have */
 	if (has_secret && state->reason == CM_FETCH_AUTH_REQUIRED)
-		state->reason = url->kind == CM_GITURL_HTTP && !cm_host_git_is_safe(url)
+		state->reason = url->kind == CM_GITURL_HTTP && !cm_giturl_is_safe(url)
 					? CM_FETCH_AUTH_IN_CLEAR
 					: CM_FETCH_AUTH_REFUSED;
 	if (!has_secret && state->reason == CM_FETCH_AUTH_REFUSED)

@@ -427,6 +427,17 @@ int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *er
 	return r;
 }
 
+bool cm_giturl_is_safe(const struct cm_giturl *url)
+{
+	if (url->kind == CM_GITURL_HTTPS)
+		return true;
+	/* a name could lead anywhere by the time that git asks for its address */
+	return url->kind == CM_GITURL_HTTP && url->host &&
+	       (strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
+		(strncmp(url->host, "127.", 4) == 0 &&
+		 url->host[strspn(url->host, "0123456789.")] == '\0'));
+}
+
 bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b)
 {
 	return a->host && b->host && a->kind == b->kind && a->port == b->port &&

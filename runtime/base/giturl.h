@@ -49,6 +49,8 @@ bool cm_giturl_is_remote(const char *text);
 int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *err);
 /* Would a credential for a be one for b? Scheme, host and port. */
 bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b);
+/* May a secret be sent to it? over TLS, or to this very host. */
+bool cm_giturl_is_safe(const struct cm_giturl *url);
 /*
  * What a checkout's directory is called: "name" of ".../name", ".../name.git" and ".../name/.git".
  * Of A-Z a-z 0-9 . _ - only, beginning with none of . -; "repository" where nothing is left. Caller
