@@ -7,6 +7,7 @@
 # SC2154: addresses and keys are set by servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-ssh.sh"
 
 (cd "$repos" && repo_plain plain && mkdir -p "$repos/group" && git clone -q --bare plain group/app.git)
 server_ssh "$repos" || skip_all TOOLS "no $missing"
@@ -14,35 +15,6 @@ first=$(git -C "$repos/plain" rev-parse HEAD)
 fingerprint=$(ssh-keygen -lf "$ssh_dir/host_ed25519.pub" | cut -d ' ' -f 2)
 other_fingerprint=$(ssh-keygen -lf "$ssh_dir/other_ed25519.pub" | cut -d ' ' -f 2)
 secret_line=$(sed -n 3p "$ssh_key")
-
-# A home with the server's keys in it, and none of the user's.
-begin_ssh() { # NAME
-	begin_mirrors "$1"
-	allow '/home/\.ssh( |/)'
-	mkdir -m 700 "$HOME/.ssh"
-	knows "$ssh_known_hosts"
-	give "$HOME/.ssh"
-	start_files
-}
-
-knows() { # FILE
-	cp "$1" "$HOME/.ssh/known_hosts"
-	give "$HOME/.ssh/known_hosts"
-}
-
-has_key() { # FILE [NAME]
-	install -m 600 "$1" "$HOME/.ssh/${2:-id_ed25519}"
-	give "$HOME/.ssh/${2:-id_ed25519}"
-}
-
-configured() { # LINES
-	printf '%b' "$1" >"$HOME/.ssh/config"
-	chmod 644 "$HOME/.ssh/config"
-	give "$HOME/.ssh/config"
-}
-
-# Beside the user's own.
-traces_of_key() { traces "$1" | grep -v "^$HOME/.ssh/"; } # TEXT
 
 begin_ssh 'a key'
 run run --repo "$ssh_url/plain" --ssh-key "$ssh_key" -- sh -c 'git rev-parse HEAD
@@ -244,10 +216,6 @@ refused '*127.0.0.1 wants another kind of credential than there is' '*' 'whose n
 rm "$work/w/password"
 finish
 
-# The server's own words are looked through, and never shown.
-says() { # LINE-OF-SHELL
-	sed -i "s|^exec git-shell.*|$1 #was exec|; s|.*#was exec\$|$1 #was exec|" "$ssh_dir/command"
-}
 begin_ssh 'what is not there'
 has_key "$ssh_key"
 run run --repo "$ssh_url/none" -- true
