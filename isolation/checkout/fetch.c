@@ -13,6 +13,7 @@
 #include "isolation/checkout/fetch_error.h"
 #include "isolation/checkout/guard.h"
 #include "isolation/checkout/host_git_fetch.h"
+#include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/mirror.h"
 #include "isolation/checkout/peers.h"
 #include "isolation/checkout/refs.h"
@@ -358,6 +359,13 @@ static int run(struct fetch *f, struct cm_error *err)
 	return r;
 }
 
+static bool has_host_git(const struct fetch *f)
+{
+	return cm_host_git_check(false, NULL) == CM_OK &&
+	       (f->url.kind != CM_GITURL_SSH ||
+		cm_host_git_ssh_check(f->opts->credential, f->opts->ssh.agent, NULL) == CM_OK);
+}
+
 /*
  * What libgit2 makes of a server whose ids are longer than it knows: it says the same of noise, so that
  * git has to ask once more.
@@ -372,8 +380,7 @@ static bool may_be_sha256(const struct fetch *f, const struct cm_error *why)
 		return false;
 	for (size_t i = 0; i < CM_ARRAY_SIZE(texts); i++) {
 		if (strstr(why->msg, texts[i]))
-			return f->url.kind != CM_GITURL_SSH &&
-			       cm_host_git_check(false, NULL) == CM_OK;
+			return has_host_git(f);
 	}
 	return false;
 }
@@ -412,7 +419,7 @@ static int run_either(struct fetch *f, struct cm_error *err)
 	int r;
 
 	if (opts->wants.filters_blobs || (opts->depth > 0 && !CM_LIBRARY_HAS_DEPTH) ||
-	    (is_sha256 && cm_host_git_check(false, NULL) == CM_OK))
+	    (is_sha256 && has_host_git(f)))
 		r = cm_host_git_fetch(opts, &f->url, f->rep, NULL, err);
 	else
 		r = run_library(f, err);
@@ -432,6 +439,8 @@ int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct 
 		r = cm_library_error(err, "cannot read the certificates in '%s'", opts->ca_file);
 	if (r == CM_OK)
 		r = cm_ssh_init(&f.ssh, &opts->ssh, opts->credential, &f.state, err);
+	if (r == CM_OK && f.url.kind == CM_GITURL_SSH)
+		r = cm_ssh_place(&f.ssh, &f.url, err);
 	if (r == CM_OK)
 		r = run_either(&f, err);
 	cm_ssh_clear(&f.ssh);

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "isolation/checkout/guard.h"
+#include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/pulse.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
@@ -40,15 +41,13 @@
 #define CONFIG_MAX 65536
 #define SAID_MAX 4096
 #define LINE_MAX_BYTES 65536
-/* where git finds its configuration; far above the standard ones, below any limit */
-#define CONFIG_FD 9
 
 static const char *const git_places[] = { "/usr/bin/git", "/bin/git" };
 static const char *const lfs_places[] = { "/usr/bin/git-lfs", "/bin/git-lfs",
 					  "/usr/lib/git-core/git-lfs",
 					  "/usr/libexec/git-core/git-lfs" };
 
-static const char *find(const char *const *places, size_t n)
+const char *cm_host_git_program(const char *const *places, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (access(places[i], X_OK) == 0)
@@ -64,9 +63,9 @@ bool cm_host_git_is_wanted(const struct cm_host_git_wants *wants)
 
 int cm_host_git_check(bool has_lfs, struct cm_error *err)
 {
-	bool has_git = find(git_places, CM_ARRAY_SIZE(git_places)) != NULL;
+	bool has_git = cm_host_git_program(git_places, CM_ARRAY_SIZE(git_places)) != NULL;
 
-	if (has_git && (!has_lfs || find(lfs_places, CM_ARRAY_SIZE(lfs_places))))
+	if (has_git && (!has_lfs || cm_host_git_program(lfs_places, CM_ARRAY_SIZE(lfs_places))))
 		return CM_OK;
 	cm_error_set(err, CM_E_UNSUPPORTED, 0,
 		     "%s is not installed on this host, and does what libgit2 cannot",
@@ -118,7 +117,7 @@ static int fill_environment(struct cm_host_git *g, const struct cm_host_git_acce
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_LFS_FORCE_PROGRESS=1",
 	};
-	int r = cm_strv_addf(&g->env, "GIT_CONFIG_GLOBAL=/proc/self/fd/%d", CONFIG_FD);
+	int r = cm_strv_add(&g->env, "GIT_CONFIG_GLOBAL=" CM_HOST_GIT_FILE_PATH);
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(fixed) && r == CM_OK; i++)
 		r = cm_strv_add(&g->env, fixed[i]);
@@ -128,33 +127,27 @@ static int fill_environment(struct cm_host_git *g, const struct cm_host_git_acce
 	return r;
 }
 
-/* Above the numbers that git gets them by, which none of the two may have by chance. */
-static int make_memory(const char *name, const struct cm_buf *text, int *ret, struct cm_error *err)
+int cm_host_git_memory(const char *name, const struct cm_buf *text, int *ret, struct cm_error *err)
 {
 	CM_AUTO_FD int fd = cm_memfd_sealed(name, text->data, text->len);
 
 	if (fd < 0)
 		return cm_error_set(err, CM_E_SYS, -fd, "cannot make a memory file");
-	*ret = fcntl(fd, F_DUPFD_CLOEXEC, CM_HOST_GIT_SECRET_FD + 1);
+	*ret = fcntl(fd, F_DUPFD_CLOEXEC, CM_HOST_GIT_SSH_FD + 1);
 	return *ret < 0 ? cm_error_set(err, CM_E_SYS, errno, "cannot make a memory file") : CM_OK;
 }
 
 static int make_config(struct cm_host_git *g, const struct cm_host_git_access *access,
-		       struct cm_error *err)
+		       const char *self, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf text = { 0 };
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int r;
 
-	if (n < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot find this program");
-	self[n] = '\0';
 	cm_buf_init(&text, CONFIG_MAX);
 	r = cm_host_git_config(access, self, &text, err);
 	if (r < 0)
 		return r;
-	return make_memory("git-config", &text, &g->config_fd, err);
+	return cm_host_git_memory("git-config", &text, &g->config_fd, err);
 }
 
 static int keep_secret(struct cm_host_git *g, const struct cm_credential *c, struct cm_error *err)
@@ -169,7 +162,7 @@ static int keep_secret(struct cm_host_git *g, const struct cm_credential *c, str
 	cm_buf_append(&texts, c->secret, strlen(c->secret) + 1);
 	if (cm_buf_status(&texts) < 0)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the credential is too long");
-	r = make_memory("credential", &texts, &g->secret_fd, err);
+	r = cm_host_git_memory("credential", &texts, &g->secret_fd, err);
 	explicit_bzero(texts.data, texts.len);
 	return r;
 }
@@ -177,17 +170,24 @@ static int keep_secret(struct cm_host_git *g, const struct cm_credential *c, str
 int cm_host_git_open(struct cm_host_git *g, const struct cm_host_git_access *access,
 		     struct cm_report *rep, struct cm_error *err)
 {
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int r = cm_host_git_check(false, err);
 
 	if (r < 0)
 		return r;
+	if (n < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot find this program");
+	self[n] = '\0';
 	g->rep = rep;
-	g->program = find(git_places, CM_ARRAY_SIZE(git_places));
+	g->program = cm_host_git_program(git_places, CM_ARRAY_SIZE(git_places));
 	if (fill_environment(g, access) < 0)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	if (access->url && access->credential && access->credential->secret)
+	if (access->url && access->url->kind == CM_GITURL_SSH)
+		r = cm_host_git_ssh_open(g, access, self, err);
+	else if (access->url && access->credential && access->credential->secret)
 		r = keep_secret(g, access->credential, err);
-	return r == CM_OK ? make_config(g, access, err) : r;
+	return r == CM_OK ? make_config(g, access, self, err) : r;
 }
 
 void cm_host_git_close(struct cm_host_git *g)
@@ -195,6 +195,7 @@ void cm_host_git_close(struct cm_host_git *g)
 	cm_strv_clear(&g->env);
 	cm_fd_close(&g->config_fd);
 	cm_fd_close(&g->secret_fd);
+	cm_fd_close(&g->ssh_fd);
 }
 
 /* --- one run --------------------------------------------------------------------------------------- */
@@ -216,10 +217,34 @@ struct run {
 	int wait_status;
 };
 
-/* 2 MiB of arguments are far above what is given here. */
+/* What it inherits. The credential is for git and what git starts. */
+static int give_files(const struct run *run, int in_fd, int out_fd, int err_fd,
+		      posix_spawn_file_actions_t *actions)
+{
+	const struct cm_host_git *g = run->g;
+	bool is_git = !run->call->program;
+	const int files[][2] = {
+		{ in_fd, STDIN_FILENO },
+		{ out_fd, STDOUT_FILENO },
+		{ err_fd, STDERR_FILENO },
+		{ is_git ? g->config_fd : run->call->file_fd, CM_HOST_GIT_FILE_FD },
+		{ is_git ? g->secret_fd : -1, CM_HOST_GIT_SECRET_FD },
+		{ is_git ? g->ssh_fd : -1, CM_HOST_GIT_SSH_FD },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(files) && r == 0; i++) {
+		if (files[i][0] >= 0)
+			r = posix_spawn_file_actions_adddup2(actions, files[i][0], files[i][1]);
+	}
+	return r;
+}
+
+/* In a session of its own there is no terminal to ask. 2 MiB of arguments are far above what is given. */
 static int start(struct run *run, int in_fd, int out_fd, int err_fd)
 {
-	char *argv[48] = { (char *)(uintptr_t) "git" };
+	const char *program = run->call->program ? run->call->program : run->g->program;
+	char *argv[48] = { (char *)(uintptr_t)program };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t defaults;
@@ -243,19 +268,10 @@ static int start(struct run *run, int in_fd, int out_fd, int err_fd)
 	(void)sigaddset(&defaults, SIGPIPE);
 	(void)sigaddset(&defaults, SIGPROF);
 	(void)posix_spawnattr_setsigdefault(&attr, &defaults);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-	r = posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+	r = give_files(run, in_fd, out_fd, err_fd, &actions);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, err_fd, STDERR_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, run->g->config_fd, CONFIG_FD);
-	if (r == 0 && run->g->secret_fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, run->g->secret_fd,
-						     CM_HOST_GIT_SECRET_FD);
-	if (r == 0)
-		r = posix_spawn(&run->pid, run->g->program, &actions, &attr, argv, run->g->env.v);
+		r = posix_spawn(&run->pid, program, &actions, &attr, argv, run->g->env.v);
 	(void)posix_spawnattr_destroy(&attr);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	return r;
@@ -459,6 +475,7 @@ int cm_host_git_run(struct cm_host_git *g, struct cm_host_git_call *call, struct
 	cm_buf_init(&run.line, SAID_MAX);
 	cm_buf_init(&run.before, SAID_MAX);
 	cm_buf_init(&call->said, 2 * SAID_MAX);
+	cm_host_git_ssh_forget(g);
 	r = run_with(&run, in_fd, err);
 	cm_fd_close(&run.out_fd);
 	cm_fd_close(&run.err_fd);
@@ -467,6 +484,9 @@ int cm_host_git_run(struct cm_host_git *g, struct cm_host_git_call *call, struct
 	cm_buf_clear(&run.before);
 	call->status = WIFEXITED(run.wait_status) ? WEXITSTATUS(run.wait_status)
 						  : 128 + WTERMSIG(run.wait_status);
+	cm_host_git_ssh_read(g, &call->ssh);
+	if (call->ssh.is_too_much)
+		cm_guard_exceed(CM_GUARD_TALK);
 	if (r == CM_OK && cm_guard_exceeded() != CM_GUARD_NONE)
 		return cm_guard_error(g->rep, err);
 	return r;

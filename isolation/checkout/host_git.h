@@ -14,8 +14,11 @@
 #include "casemate/error.h"
 #include "isolation/checkout/credential.h"
 #include "isolation/checkout/report.h"
+#include "isolation/checkout/ssh_log.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/giturl.h"
+
+struct cm_ssh_options;
 
 /* an id as text */
 #define CM_HOST_GIT_HEX_SIZE CM_REPORT_ID_SIZE
@@ -33,8 +36,13 @@ struct cm_host_git_wants {
 struct cm_host_git_access {
 	/* NULL: there is no network, and no protocol is allowed */
 	const struct cm_giturl *url;
-	/* sent to the scheme, host and port of url alone; over http only where that is this host */
+	/*
+	 * Sent to the scheme, host and port of url alone; over http only where that is this host, over
+	 * ssh only keys.
+	 */
 	const struct cm_credential *credential;
+	/* of an ssh address, which is placed (ssh.h) */
+	const struct cm_ssh_options *ssh;
 	/* certificates that are believed, PEM; NULL: the system's */
 	const char *ca_file;
 	/* is git-lfs run for the files that are its? else they stay pointers */
@@ -48,13 +56,15 @@ struct cm_host_git {
 	int config_fd;
 	/* the same for the credential; -1: there is none */
 	int secret_fd;
+	/* where what ssh says is left, in a memory file; -1: there is no ssh */
+	int ssh_fd;
 	/* "NAME=value" */
 	struct cm_strv env;
 };
 
 #define CM_HOST_GIT_INIT                                                                           \
 	{                                                                                          \
-		.config_fd = -1, .secret_fd = -1                                                   \
+		.config_fd = -1, .secret_fd = -1, .ssh_fd = -1                                     \
 	}
 
 /* Is anything of it wanted? */
@@ -71,6 +81,9 @@ void cm_host_git_close(struct cm_host_git *g);
 struct cm_host_git_call {
 	/* after "git"; NULL-terminated */
 	const char *const *argv;
+	/* another program than git, by its path, and the file that it has in place of git's configuration */
+	const char *program;
+	int file_fd;
 	/* its standard input; NULL: empty */
 	const struct cm_buf *in;
 	/* called with each part of its standard output that end ends; NULL: it is not read */
@@ -81,6 +94,8 @@ struct cm_host_git_call {
 	struct cm_buf said;
 	/* its exit status; 128 and the signal's number where one ended it */
 	int status;
+	/* of an ssh address: what the last connection came to */
+	struct cm_ssh_log ssh;
 };
 
 /*
@@ -99,8 +114,12 @@ int cm_host_git_failed(const struct cm_host_git_call *call, const char *what, st
 /* The text of git's configuration for that access, into out. self: this program's path. */
 int cm_host_git_config(const struct cm_host_git_access *access, const char *self,
 		       struct cm_buf *out, struct cm_error *err);
-/* Where the content of LFS files is, as git-lfs finds it: of an http or https address. */
-int cm_host_git_lfs_url(const struct cm_giturl *url, struct cm_buf *out, struct cm_error *err);
+/*
+ * Where the content of LFS files is, as git-lfs finds it: of an http or https address, or of one of
+ * ssh, whose server tells git-lfs the place.
+ */
+int cm_host_git_lfs_url(const struct cm_host_git_access *access, struct cm_buf *out,
+			struct cm_error *err);
 
 /* A line of git's progress, or of git-lfs's: told to rep and to the guard. False: it is none. */
 bool cm_host_git_progress(struct cm_report *rep, const char *line);
@@ -117,9 +136,21 @@ int cm_host_git_note(struct cm_report *rep, const char *const *reasons, size_t n
  */
 bool cm_host_git_is_in_cone(const char *sparse, const char *path);
 
-/* The descriptor that git's processes inherit the credential by: a memory file, as credential.h has it. */
+/*
+ * The descriptors that git's processes inherit: its configuration, or what another program reads and
+ * writes; the credential, as credential.h has it; and where --connect-git leaves a struct cm_ssh_log.
+ * Memory files, far above the standard ones and below any limit.
+ */
+#define CM_HOST_GIT_FILE_FD 9
 #define CM_HOST_GIT_SECRET_FD 10
+#define CM_HOST_GIT_SSH_FD 11
+#define CM_HOST_GIT_FILE_PATH "/proc/self/fd/9"
+#define CM_HOST_GIT_SECRET_PATH "/proc/self/fd/10"
 /* As git's credential helper: argv is "--answer-git" URL OPERATION. Exit status. */
 int cm_host_git_answer(int argc, char **argv);
+/* A memory file with that text, whose number is none of the above. */
+int cm_host_git_memory(const char *name, const struct cm_buf *text, int *ret, struct cm_error *err);
+/* The first of these paths that can be executed; NULL: none. */
+const char *cm_host_git_program(const char *const *places, size_t n);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "isolation/checkout/host_git.h"
+#include "isolation/checkout/ssh.h"
 
 static const char fixed[] =
 	"[core]\n"
@@ -35,6 +36,7 @@ static const char fixed[] =
 	"\temail = casemate@localhost\n"
 	"[protocol]\n"
 	"\tallow = never\n"
+	"\tversion = 2\n"
 	"[credential]\n"
 	"\thelper =\n"
 	"[http]\n"
@@ -56,6 +58,11 @@ static const char fixed[] =
 	"\tfetchexclude =\n"
 	"\tskipdownloaderrors = false\n"
 	"\tstandalonetransferagent =\n"
+	/* by ssh an address is asked for and no content, over one connection for each question */
+	"\tsshtransfer = never\n"
+	"[lfs \"ssh\"]\n"
+	"\tautomultiplex = false\n"
+	"\tretries = 0\n"
 	"[lfs \"transfer\"]\n"
 	"\tmaxretries = 1\n";
 
@@ -115,11 +122,22 @@ static const char *scheme_of(const struct cm_giturl *url)
 	return "file";
 }
 
+static void put_lfs_url(struct cm_buf *out, const struct cm_host_git_access *access)
+{
+	CM_AUTO_BUF struct cm_buf url = { 0 };
+
+	cm_buf_init(&url, 2 * CM_GITURL_MAX);
+	(void)cm_host_git_lfs_url(access, &url, NULL);
+	cm_buf_puts(out, "[lfs]\n\turl = ");
+	put_quoted(out, cm_buf_status(&url) == CM_OK && url.data ? url.data : "");
+	cm_buf_putc(out, '\n');
+}
+
 static void put_access(struct cm_buf *out, const struct cm_host_git_access *access,
 		       const char *self)
 {
 	const struct cm_giturl *url = access->url;
-	bool is_http = url->text && (url->kind == CM_GITURL_HTTPS || url->kind == CM_GITURL_HTTP);
+	bool is_http = url->kind == CM_GITURL_HTTPS || url->kind == CM_GITURL_HTTP;
 
 	cm_buf_printf(out, "[protocol \"%s\"]\n\tallow = always\n", scheme_of(url));
 	if (url->text) {
@@ -132,25 +150,38 @@ static void put_access(struct cm_buf *out, const struct cm_host_git_access *acce
 		put_quoted(out, access->ca_file);
 		cm_buf_putc(out, '\n');
 	}
-	if (url->text && access->credential && access->credential->secret)
+	if (url->text && is_http && access->credential && access->credential->secret)
 		put_helper(out, self, url->text);
-	if (is_http) {
-		cm_buf_puts(out, "[lfs]\n\turl = \"");
-		(void)cm_host_git_lfs_url(url, out, NULL);
-		cm_buf_puts(out, "\"\n");
-	}
+	if (url->text && (is_http || url->kind == CM_GITURL_SSH))
+		put_lfs_url(out, access);
 }
 
-int cm_host_git_lfs_url(const struct cm_giturl *url, struct cm_buf *out, struct cm_error *err)
+/* Without a user name git-lfs would take "HOST:PATH" for a scheme. */
+static void put_ssh_url(struct cm_buf *out, const struct cm_host_git_access *access, size_t len)
 {
+	const struct cm_giturl *url = access->url;
+
+	if (!url->user && !strstr(url->text, "://"))
+		cm_buf_printf(out, "%s@", cm_ssh_user(url, access->credential));
+	cm_buf_append(out, url->text, len);
+}
+
+int cm_host_git_lfs_url(const struct cm_host_git_access *access, struct cm_buf *out,
+			struct cm_error *err)
+{
+	const struct cm_giturl *url = access->url;
 	size_t len = strlen(url->text);
+	bool has_end;
 
 	while (len > 0 && url->text[len - 1] == '/')
 		len--;
-	cm_buf_append(out, url->text, len);
-	cm_buf_puts(out, len >= 4 && strncmp(url->text + len - 4, ".git", 4) == 0
-				 ? "/info/lfs"
-				 : ".git/info/lfs");
+	has_end = len >= 4 && strncmp(url->text + len - 4, ".git", 4) == 0;
+	if (url->kind == CM_GITURL_SSH) {
+		put_ssh_url(out, access, len);
+	} else {
+		cm_buf_append(out, url->text, len);
+		cm_buf_puts(out, has_end ? "/info/lfs" : ".git/info/lfs");
+	}
 	return cm_buf_status(out) == CM_OK ? CM_OK
 					   : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 }

@@ -68,6 +68,24 @@ static enum cm_fetch_reason classify(const char *said)
 	return CM_FETCH_UNKNOWN;
 }
 
+/*
+ * Over ssh. What failed before the server let us in is ssh's to tell; later git may know better, and
+ * says no more than that nothing came where it does not.
+ */
+static void classify_ssh(const struct cm_host_git_call *call, struct cm_fetch_state *state)
+{
+	const struct cm_ssh_log *log = &call->ssh;
+
+	if (log->reason == CM_FETCH_UNKNOWN ||
+	    (log->is_in && log->reason != CM_FETCH_AUTH_IN_CLEAR &&
+	     state->reason != CM_FETCH_UNKNOWN &&
+	     (state->reason != CM_FETCH_BROKEN_OFF || log->reason != CM_FETCH_BROKEN_OFF)))
+		return;
+	state->reason = log->reason;
+	state->has_known_key = log->has_known_key;
+	memcpy(state->offered, log->offered, sizeof(state->offered));
+}
+
 static bool is_full(const char *said)
 {
 	return strstr(said, "No space left") || strstr(said, "File too large") ||
@@ -82,6 +100,7 @@ int cm_host_git_fetch_error(const struct cm_host_git_call *call,
 	const char *said = call->said.data ? call->said.data : "";
 	struct cm_error own = CM_ERROR_INIT;
 	bool has_secret = opts->credential->secret != NULL;
+	const char *cause;
 
 	/* its own measure of what guard.c cannot see */
 	if (strstr(said, "Operation too slow"))
@@ -91,6 +110,8 @@ int cm_host_git_fetch_error(const struct cm_host_git_call *call,
 	if (cm_guard_exceeded() != CM_GUARD_NONE)
 		return cm_guard_error(rep, err);
 	state->reason = classify(said);
+	if (url->kind == CM_GITURL_SSH)
+		classify_ssh(call, state);
 	state->has_credential = has_secret;
 	state->has_sent_credential = has_secret && cm_giturl_is_safe(url);
 	/* who was not answered asked for what it may not have */
@@ -107,5 +128,6 @@ int cm_host_git_fetch_error(const struct cm_host_git_call *call,
 			*err = own;
 		return own.code;
 	}
-	return cm_fetch_say(state, url, strstr(own.msg, "git says"), err);
+	cause = call->ssh.cause[0] != '\0' ? call->ssh.cause : strstr(own.msg, "git says");
+	return cm_fetch_say(state, url, cause ? cause : "git does not say why", err);
 }

@@ -16,6 +16,7 @@
 
 #include "isolation/checkout/guard.h"
 #include "isolation/checkout/host_git_resolve.h"
+#include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/mirror.h"
 #include "isolation/checkout/refs.h"
 #include "isolation/checkout/regular.h"
@@ -512,30 +513,28 @@ int cm_host_git_check_fetch(const struct cm_fetch_options *opts, const struct cm
 {
 	bool needs_git = opts->wants.filters_blobs || (opts->depth > 0 && !CM_LIBRARY_HAS_DEPTH);
 	bool is_http = url->kind == CM_GITURL_HTTP || url->kind == CM_GITURL_HTTPS;
+	bool is_ssh = url->kind == CM_GITURL_SSH;
+	int r;
 
 	if (!needs_git && !opts->wants.has_lfs)
 		return CM_OK;
-	/*
-	 * OpenSSH takes keys from files or over a socket of an agent, and closes what else it is given:
-	 * there is neither in this jail, so that ssh is libgit2's alone.
-	 */
-	if (url->kind == CM_GITURL_SSH || (opts->wants.has_lfs && !is_http)) {
-		cm_error_set(err, CM_E_UNSUPPORTED, 0, "%s cannot be had over %s",
-			     opts->wants.has_lfs	 ? "LFS content"
-			     : opts->wants.filters_blobs ? "a partial clone"
-							 : "a part of the history (--depth)",
-			     url->kind == CM_GITURL_SSH ? "ssh" : "this protocol");
+	if (opts->wants.has_lfs && !is_http && !is_ssh) {
+		cm_error_set(err, CM_E_UNSUPPORTED, 0,
+			     "LFS content cannot be had over this protocol");
 		cm_error_hint(err, "give the repository's https address, and a token in "
 				   "CASEMATE_GIT_TOKEN where it is private");
 		return CM_E_UNSUPPORTED;
 	}
-	return cm_host_git_check(opts->wants.has_lfs, err);
+	r = cm_host_git_check(opts->wants.has_lfs, err);
+	return r == CM_OK && is_ssh ? cm_host_git_ssh_check(opts->credential, opts->ssh.agent, err)
+				    : r;
 }
 
 static int open_all(struct fetch *f, struct cm_error *err)
 {
 	const struct cm_host_git_access access = { .url = f->url,
 						   .credential = f->opts->credential,
+						   .ssh = &f->opts->ssh,
 						   .ca_file = f->opts->ca_file };
 	int r = cm_host_git_open(&f->git, &access, f->rep, err);
 

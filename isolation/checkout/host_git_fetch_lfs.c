@@ -5,6 +5,8 @@
  * objects then are is that server's to say, and another host is told no credential
  * (host_git_answer.c).
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,7 @@ struct fetch {
 	const struct cm_fetch_options *opts;
 	const struct cm_giturl *url;
 	struct cm_report *rep;
+	const struct cm_host_git_access *access;
 	struct cm_host_git git;
 	char *path;
 	char commit[CM_HOST_GIT_HEX_SIZE];
@@ -50,9 +53,9 @@ static int note_server(struct fetch *f, struct cm_error *err)
 	if (!blob)
 		return out_of_memory(err);
 	r = cm_host_git_line(&f->git, argv, url, sizeof(url), err);
-	cm_buf_init(&own, CM_GITURL_MAX + 32);
+	cm_buf_init(&own, 2 * CM_GITURL_MAX);
 	if (r == CM_OK)
-		r = cm_host_git_lfs_url(f->url, &own, err);
+		r = cm_host_git_lfs_url(f->access, &own, err);
 	if (r < 0 || url[0] == '\0' || strcmp(url, own.data) == 0)
 		return r;
 	return cm_report_note(f->rep, err,
@@ -114,6 +117,23 @@ static int choose_files(struct fetch *f, struct cm_error *err)
 	return r;
 }
 
+/* Of an ssh server: it names the LFS server, and gives the token for it. */
+static int say_of_ssh(const struct fetch *f, enum cm_fetch_reason reason, int r,
+		      struct cm_error *err)
+{
+	if (reason == CM_FETCH_AUTH_REFUSED || reason == CM_FETCH_AUTH_REQUIRED ||
+	    reason == CM_FETCH_FORBIDDEN)
+		return cm_error_set(err, CM_E_CHECKOUT, 0,
+				    "the LFS server does not accept what %s gave for it",
+				    f->url->host);
+	if (reason == CM_FETCH_COMMAND || reason == CM_FETCH_NOT_FOUND)
+		return cm_error_set(err, CM_E_CHECKOUT, 0,
+				    "%s does not say where its LFS content is "
+				    "(git-lfs-authenticate)",
+				    f->url->host);
+	return r;
+}
+
 static int download(struct fetch *f, struct cm_error *err)
 {
 	bool has_include = f->opts->wants.sparse && !f->wants_all;
@@ -135,6 +155,8 @@ static int download(struct fetch *f, struct cm_error *err)
 	cm_guard_phase(CM_GUARD_LOCAL);
 	if (r == CM_OK && call.status != 0)
 		r = cm_host_git_fetch_error(&call, f->opts, f->url, &state, f->rep, err);
+	if (r < 0 && f->url->kind == CM_GITURL_SSH)
+		r = say_of_ssh(f, state.reason, r, err);
 	if (r == CM_E_CHECKOUT)
 		cm_error_hint(err, "the repository's own server has not all of its LFS content; "
 				   "without --lfs the files stay pointers");
@@ -163,17 +185,46 @@ static int run(struct fetch *f, struct cm_error *err)
 	return r == CM_OK ? download(f, err) : r;
 }
 
+/*
+ * What git-lfs leaves beside the content: in the configuration how it got in at an address that the
+ * server named, and records of what failed.
+ */
+static int clean_up(const struct fetch *f, struct cm_error *err)
+{
+	static const char *const names[] = { CM_MIRROR_REPOSITORY "/lfs/logs",
+					     CM_MIRROR_REPOSITORY "/lfs/tmp",
+					     CM_MIRROR_REPOSITORY "/lfs/cache" };
+	CM_AUTO_FD int dir = open(f->opts->mirror, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir < 0 ? -errno : 0;
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(names) && r == 0; i++)
+		r = cm_remove_tree_at(dir, names[i]);
+	if (r < 0)
+		return cm_library_sys_error(err, -r, "cannot write the mirror '%s'", f->path);
+	return cm_host_git_write_config(f->opts->mirror,
+					cm_host_git_mirror_is_sha256(f->opts->mirror), err);
+}
+
 int cm_host_git_fetch_lfs(const struct cm_fetch_options *opts, const struct cm_giturl *url,
 			  struct cm_report *rep, struct cm_error *err)
 {
-	struct fetch f = { .opts = opts, .url = url, .rep = rep, .git = CM_HOST_GIT_INIT };
-	const struct cm_host_git_access access = { url, opts->credential, opts->ca_file, true };
+	const struct cm_host_git_access access = { .url = url,
+						   .credential = opts->credential,
+						   .ssh = &opts->ssh,
+						   .ca_file = opts->ca_file,
+						   .has_lfs = true };
+	struct fetch f = {
+		.opts = opts, .url = url, .rep = rep, .access = &access, .git = CM_HOST_GIT_INIT
+	};
 	int r = cm_host_git_open(&f.git, &access, rep, err);
 
 	cm_buf_init(&f.include, INCLUDE_MAX);
 	f.path = cm_path_join(opts->mirror, CM_MIRROR_REPOSITORY);
 	if (r == CM_OK)
 		r = f.path ? run(&f, err) : out_of_memory(err);
+	/* also of what failed, which is then the error to tell */
+	if (f.path && clean_up(&f, r == CM_OK ? err : NULL) < 0 && r == CM_OK)
+		r = CM_E_SYS;
 	cm_host_git_close(&f.git);
 	cm_buf_clear(&f.include);
 	free(f.path);

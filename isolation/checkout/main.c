@@ -13,6 +13,7 @@
 
 #include "isolation/checkout/guard.h"
 #include "isolation/checkout/host_git.h"
+#include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/library.h"
 #include "isolation/checkout/options.h"
 #include "isolation/checkout/process.h"
@@ -39,11 +40,11 @@ static int run_fetch(struct cm_options *cmd, struct cm_report *rep, struct cm_er
 	cmd->fetch.ref = cmd->checkout.ref;
 	cmd->fetch.pr = cmd->checkout.pr;
 	cmd->fetch.credential = &credential;
-	cmd->fetch.ssh.has_agent = cmd->agent != NULL;
 	/* libgit2 looks for .ssh/known_hosts there, and for nothing else */
 	if (r == CM_OK && cmd->fetch.ssh.home && setenv("HOME", cmd->fetch.ssh.home, 1) < 0)
 		r = cm_error_set(err, CM_E_NOMEM, errno, "cannot set the environment");
-	if (r == CM_OK && cmd->agent && setenv("SSH_AUTH_SOCK", cmd->agent, 1) < 0)
+	if (r == CM_OK && cmd->fetch.ssh.agent &&
+	    setenv("SSH_AUTH_SOCK", cmd->fetch.ssh.agent, 1) < 0)
 		r = cm_error_set(err, CM_E_NOMEM, errno, "cannot set the environment");
 	if (r == CM_OK)
 		r = cm_fetch(&cmd->fetch, rep, err);
@@ -185,6 +186,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "--answer-git") == 0)
 		return cm_host_git_answer(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "--connect-git") == 0)
+		return cm_host_git_connect(argc, argv);
 	r = prepare(&cmd, &rep, argc, argv, &err);
 
 	if (r == CM_OK && cmd.wants_help)

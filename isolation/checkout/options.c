@@ -97,7 +97,7 @@ static const struct {
 	  "certificates to believe (PEM)" },
 	{ "home", "DIR", TEXT, 0, 0, AT(fetch.ssh.home), FETCH,
 	  "where .ssh/known_hosts is, with the keys of this server alone" },
-	{ "ssh-agent", "SOCKET", TEXT, 0, 0, AT(agent), FETCH,
+	{ "ssh-agent", "SOCKET", TEXT, 0, 0, AT(fetch.ssh.agent), FETCH,
 	  "use the keys of the agent there, and none of the credential" },
 	{ "ssh-host", "HOST", TEXT, 0, 0, AT(fetch.ssh.host), FETCH,
 	  "the server's real name, where the address has another for it" },

@@ -35,8 +35,6 @@ struct cm_options {
 	/* --status, --unsaved */
 	const char *status_path;
 	bool wants_unsaved;
-	/* --ssh-agent */
-	const char *agent;
 	/* -1: none */
 	int credential_fd;
 	int progress_fd;

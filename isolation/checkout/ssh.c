@@ -79,21 +79,25 @@ static size_t find_user(const char *text, const char **ret)
 	return *at == '@' ? (size_t)(at + 1 - *ret) : 0;
 }
 
-int cm_ssh_address(const struct cm_ssh *ssh, struct cm_giturl *url, char **ret,
-		   struct cm_error *err)
+int cm_ssh_place(const struct cm_ssh *ssh, struct cm_giturl *url, struct cm_error *err)
 {
-	const char *user;
-	size_t user_len = find_user(url->text, &user);
-	bool is_scheme = strstr(url->text, "://") != NULL;
-	bool is_v6;
-
 	if (ssh->opts->port > 0)
 		url->port = ssh->opts->port;
 	if (ssh->opts->host) {
 		free(url->host);
 		url->host = cm_strdup(ssh->opts->host);
 	}
-	is_v6 = url->host && strchr(url->host, ':');
+	return url->host ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+int cm_ssh_address(const struct cm_ssh *ssh, const struct cm_giturl *url, char **ret,
+		   struct cm_error *err)
+{
+	const char *user;
+	size_t user_len = find_user(url->text, &user);
+	bool is_scheme = strstr(url->text, "://") != NULL;
+	bool is_v6 = strchr(url->host, ':') != NULL;
+
 	if (!ssh->opts->host && ssh->opts->port == 0)
 		*ret = cm_strdup(url->text);
 	else if (is_scheme)
@@ -103,9 +107,14 @@ int cm_ssh_address(const struct cm_ssh *ssh, struct cm_giturl *url, char **ret,
 		/* a path below the account's home can only be written so */
 		*ret = cm_asprintf("[%.*s%s:%u]:%s", (int)user_len, user, url->host, url->port,
 				   url->path);
-	if (!url->host || !*ret)
-		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
-	return CM_OK;
+	return *ret ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+const char *cm_ssh_user(const struct cm_giturl *url, const struct cm_credential *credential)
+{
+	if (url->user)
+		return url->user;
+	return credential->user && credential->user[0] != '\0' ? credential->user : default_user;
 }
 
 static int give_up(const struct cm_ssh *ssh, enum cm_fetch_reason reason)
@@ -126,9 +135,9 @@ static int use_key(struct cm_ssh *ssh, git_credential **ret, const char *user)
 	const struct cm_credential *c = ssh->credential;
 	size_t i = ssh->n_tried++;
 
-	if (i == (ssh->opts->has_agent ? 1 : c->n_keys))
+	if (i == (ssh->opts->agent ? 1 : c->n_keys))
 		return give_up(ssh, i > 0 ? CM_FETCH_KEY_REFUSED : CM_FETCH_KEY_REQUIRED);
-	if (ssh->opts->has_agent)
+	if (ssh->opts->agent)
 		return git_credential_ssh_key_from_agent(ret, user);
 	return git_credential_ssh_key_memory_new(ret, user, NULL, c->keys[i].text,
 						 c->keys[i].passphrase);
@@ -138,7 +147,7 @@ int cm_ssh_credential(struct cm_ssh *ssh, git_credential **ret, const char *user
 		      unsigned int allowed)
 {
 	const struct cm_credential *c = ssh->credential;
-	bool is_password = c->secret && !ssh->opts->has_agent;
+	bool is_password = c->secret && !ssh->opts->agent;
 	unsigned int kinds = is_password ? GIT_CREDENTIAL_USERPASS_PLAINTEXT
 					 : GIT_CREDENTIAL_SSH_KEY | GIT_CREDENTIAL_SSH_MEMORY;
 

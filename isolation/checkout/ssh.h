@@ -18,8 +18,8 @@
 struct cm_ssh_options {
 	/* where .ssh/known_hosts is, which libgit2 finds by HOME; NULL: there is none */
 	const char *home;
-	/* an agent in SSH_AUTH_SOCK has the keys */
-	bool has_agent;
+	/* the socket of the agent that has the keys, which libgit2 finds by SSH_AUTH_SOCK; NULL: none */
+	const char *agent;
 	/* the server's real name, where the address has another one for it, and port; NULL, 0 */
 	const char *host;
 	unsigned int port;
@@ -40,12 +40,13 @@ int cm_ssh_init(struct cm_ssh *ssh, const struct cm_ssh_options *opts,
 		const struct cm_credential *credential, struct cm_fetch_state *state,
 		struct cm_error *err);
 void cm_ssh_clear(struct cm_ssh *ssh);
-/*
- * The address for libgit2, with the server's real name and port in it, which then are url's host and
- * port, too. Caller frees.
- */
-int cm_ssh_address(const struct cm_ssh *ssh, struct cm_giturl *url, char **ret,
+/* Makes the server's real name and port url's; its text stays as it is. */
+int cm_ssh_place(const struct cm_ssh *ssh, struct cm_giturl *url, struct cm_error *err);
+/* The address for libgit2, of an url that is placed. Caller frees. */
+int cm_ssh_address(const struct cm_ssh *ssh, const struct cm_giturl *url, char **ret,
 		   struct cm_error *err);
+/* Who asks: the address's own, the credential's, or "git". Borrowed. */
+const char *cm_ssh_user(const struct cm_giturl *url, const struct cm_credential *credential);
 /* libgit2's callbacks of these names; why something is refused goes to the state. */
 int cm_ssh_credential(struct cm_ssh *ssh, git_credential **ret, const char *user,
 		      unsigned int allowed);

@@ -2,8 +2,8 @@
 #include "isolation/checkout/ssh_error.h"
 
 #include <string.h>
-#include <strings.h>
 
+#include "isolation/checkout/ssh_log.h"
 #include "runtime/base/fd.h"
 
 /* libssh2's words, behind libgit2's */
@@ -14,12 +14,6 @@ static const struct {
 	{ "agent", CM_FETCH_AGENT },
 	{ "failed requesting identities", CM_FETCH_AGENT },
 	{ "Failed to authenticate SSH session", CM_FETCH_KEY_UNUSABLE },
-};
-
-/* How servers say that there is no such repository; what else they say means that they refuse. */
-static const char *const not_found[] = {
-	"not found", "not be found", "does not exist",
-	"no such ",  "unknown repo", "does not appear to be a git repository",
 };
 
 static const struct cm_fetch_words words[] = {
@@ -50,8 +44,8 @@ static const struct cm_fetch_words words[] = {
 				    NULL },
 	[CM_FETCH_KEY_REFUSED] = { CM_E_DENIED, false, "@ does not accept the key",
 				   "add its public half to the account there, or name another with "
-				   "--ssh-key FILE; an RSA key signs with SHA-1 here, which new "
-				   "servers refuse: use ed25519",
+				   "--ssh-key FILE; libgit2 signs with an RSA key by SHA-1, which "
+				   "new servers refuse: use ed25519",
 				   NULL },
 	[CM_FETCH_KEY_UNUSABLE] = { CM_E_INVALID, false, "the key for @ cannot be used",
 				    "check the passphrase in CASEMATE_SSH_PASSPHRASE, and the file "
@@ -76,22 +70,13 @@ static const struct cm_fetch_words words[] = {
 				 NULL },
 };
 
-/* The server's own words are its error, and libgit2's. */
-static enum cm_fetch_reason of_server(const char *said)
-{
-	for (size_t i = 0; i < CM_ARRAY_SIZE(not_found); i++) {
-		if (strcasestr(said, not_found[i]))
-			return CM_FETCH_NOT_FOUND;
-	}
-	return CM_FETCH_COMMAND;
-}
-
 enum cm_fetch_reason cm_ssh_reason(const git_error *e, int r, const struct cm_fetch_state *state)
 {
 	if (!e || e->klass != GIT_ERROR_SSH)
 		return CM_FETCH_UNKNOWN;
+	/* the server's own words are its error, and libgit2's */
 	if (r == GIT_EEOF)
-		return of_server(e->message);
+		return cm_ssh_reason_of_words(e->message);
 	/* there is only one thing that is asked of it with a preference */
 	if (state->has_known_key && strstr(e->message, "Unable to exchange encryption keys"))
 		return CM_FETCH_HOST_KEY_KIND;

@@ -11,6 +11,9 @@
 #   ssh_known_hosts       a file with the server's host keys, ed25519 and rsa
 #   ssh_known_others      one with other keys for the same address
 #
+# What it answers to git-lfs-authenticate is in the file $ssh_lfs_answer, @ in it being the repository;
+# without the file it does not know the command.
+#
 # ssh_change_host_keys begins it again at the same port, with the keys of ssh_known_others.
 # ssh_commands prints what it was asked to run.
 #
@@ -57,11 +60,20 @@ ssh_keys() {
 # Whatever is asked for is written down, and what is no command of git's is refused by git-shell.
 ssh_command() { # DIR
 	: >"$ssh_dir/commands"
+	ssh_lfs_answer=$ssh_dir/lfs-answer
 	cat >"$ssh_dir/command" <<-EOF
 		#!/bin/sh
 		printf '%s\n' "\$SSH_ORIGINAL_COMMAND" >>"$ssh_dir/commands"
 		export GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL="$top/gitconfig"
 		cd "$1" || exit 1
+		case \$SSH_ORIGINAL_COMMAND in
+		'git-lfs-authenticate '*)
+			[ ! -e "$ssh_lfs_answer" ] || {
+				set -- \$SSH_ORIGINAL_COMMAND
+				exec sed "s|@|\${2#/}|" "$ssh_lfs_answer"
+			}
+			;;
+		esac
 		case \$SSH_ORIGINAL_COMMAND in
 		"git-upload-pack '/"*) set -- "git-upload-pack './\${SSH_ORIGINAL_COMMAND#"git-upload-pack '/"}" ;;
 		*) set -- "\$SSH_ORIGINAL_COMMAND" ;;

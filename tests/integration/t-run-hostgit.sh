@@ -431,12 +431,6 @@ done
 hidden /usr/bin/git --source "$tree" --target "$work/w/t" --sparse docs
 like "$rc $(err)" '1 *git is not installed on this host*' 'git: --sparse'
 is "$(cat "$lfs_log")$(ls -A "$work/w/m")" '' 'nobody was asked, and nothing was written'
-for option in '--filter blob:none' --lfs; do
-	# shellcheck disable=SC2086
-	"${as[@]}" "$top/bin/casemate-checkout" --fetch ssh://git@127.0.0.1:1/x --mirror "$work/w/m" $option \
-		2>"$work/err"
-	like "$? $(err)" '1 *cannot be had over ssh*https address*' "by ssh it is refused: $option"
-done
 rm -rf "$work/w/m"
 finish
 
