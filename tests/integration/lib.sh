@@ -112,6 +112,15 @@ our_processes() {
 	done 2>/dev/null
 }
 
+# "wait" alone waits for whatever is a child: this shell is pid 1 of its namespace, and so has for
+# children all keepers, and whatever else was left alone.
+wait_jobs() {
+	local pid
+	for pid in $(jobs -p); do
+		wait "$pid"
+	done
+}
+
 # Functions to be called at the end, whatever it is.
 ends=()
 
@@ -126,7 +135,7 @@ clean_up() {
 	for pid in $(our_processes); do
 		kill -KILL "$pid" 2>/dev/null
 	done
-	wait 2>/dev/null
+	wait_jobs 2>/dev/null
 	cd /
 	chmod -R u+rwX "$top" 2>/dev/null
 	rm -rf --one-file-system "$top"

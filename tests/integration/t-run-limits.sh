@@ -171,7 +171,7 @@ begin 'several at once'
 for i in 1 2 3 4 5 6; do
 	"${as[@]}" "$casemate" run --memory 64M --pids-limit 20 -- sh -c "sleep 0.3; echo $i" &
 done >"$work/out" 2>"$work/err"
-wait
+wait_jobs
 is "$(sort "$work/out" | tr '\n' ' ')" '1 2 3 4 5 6 ' 'each in a group of its own'
 expect_stderr '' 'and none in another'"'"'s way'
 finish

@@ -95,7 +95,7 @@ ok 'what setup leaves running is gone before the command'
 for _ in 1 2 3 4 5; do
 	"${as[@]}" "$casemate" run --session many --repo . --setup 'echo run >>count; sleep 0.2' -- cat count >>"$work/out2" 2>>"$work/err2" &
 done
-wait
+wait_jobs
 is "$(grep -c run "$work/out2") $(sort -u "$work/out2")" '5 run' 'five first runs at once run it once'
 run rm --files --force many
 finish

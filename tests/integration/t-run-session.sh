@@ -284,7 +284,7 @@ begin 'ten first runs at once'
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"${as[@]}" "$casemate" run --session ten -- sh -c 'readlink /proc/self/ns/pid' >>"$work/out" 2>>"$work/err" &
 done
-wait
+wait_jobs
 is "$(wc -l <"$work/out") $(sort -u "$work/out" | wc -l)" '10 1' 'make one jail'
 expect_stderr '' 'without a word'
 run inspect ten

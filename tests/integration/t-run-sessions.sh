@@ -277,7 +277,7 @@ done
 for i in 1 2 3 4 5 6; do
 	cm run --max-sessions 3 -- sleep 3 >/dev/null 2>"$work/err.t$i" &
 done
-wait
+wait_jobs
 most=$(ids -a --filter state=running | wc -w)
 [ "$most" -le 3 ] && [ "$most" -ge 1 ] && [ "$(ids | wc -w)" -le 4 ]
 ok 'many at once: no more than may'

@@ -253,7 +253,7 @@ run rm --files --force i
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	cm run --session many --repo . --setup 'echo run >>count; sleep 0.3' -- cat count >"$work/out$n" 2>&1 &
 done
-wait
+wait_jobs
 is "$(grep -hc '^run$' "$work"/out? "$work/out10" | sort | uniq -c | tr -s ' ')" ' 10 1' 'ten first runs at once run it once'
 run rm --files --force many
 finish
