@@ -18,8 +18,8 @@ static void write_share(struct cm_json_writer *w, const struct cm_store_share *s
 	cm_jw_kuint(w, "count", share->count);
 	cm_jw_kuint(w, "bytes", share->size.bytes);
 	cm_jw_kbool(w, "partial", share->size.is_partial);
-	cm_jw_kuint(w, "reclaimable_count", share->n_idle);
-	cm_jw_kuint(w, "reclaimable_bytes", share->idle_bytes);
+	cm_jw_kuint(w, "reclaimableCount", share->n_idle);
+	cm_jw_kuint(w, "reclaimableBytes", share->idle_bytes);
 	cm_jw_end_object(w);
 }
 

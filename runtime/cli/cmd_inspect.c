@@ -53,11 +53,11 @@ static void write_workspace(struct cm_json_writer *w, const struct cm_session_re
 	cm_jw_object(w);
 	cm_jw_kstring(w, "kind", cm_workspace_kind_name(r->workspace_kind));
 	cm_jw_kstring(w, "path", r->workspace);
-	cm_jw_kbool(w, "read_only", r->is_workspace_read_only);
+	cm_jw_kbool(w, "readOnly", r->is_workspace_read_only);
 	cm_jw_kstring(w, "repo", r->repo);
 	cm_jw_kstring(w, "ref", r->ref);
 	cm_jw_kstring(w, "checkout", r->checkout);
-	cm_jw_kbool(w, "checkout_done", r->is_checkout_done);
+	cm_jw_kbool(w, "checkoutDone", r->is_checkout_done);
 	cm_jw_end_object(w);
 }
 
@@ -69,13 +69,13 @@ static void write_setup(struct cm_json_writer *w, const struct cm_session_record
 	cm_jw_kstring(w, "digest", r->setup_digest);
 	cm_jw_kint(w, "exit", r->setup_exit);
 	cm_cli_write_time(w, "at", r->setup_ms);
-	cm_jw_kint(w, "duration_ms", r->setup_took_ms);
+	cm_jw_kint(w, "durationMs", r->setup_took_ms);
 	cm_jw_end_object(w);
 }
 
 static void write_end(struct cm_json_writer *w, const struct cm_end_record *end)
 {
-	cm_jw_key(w, "last_end");
+	cm_jw_key(w, "lastEnd");
 	if (end->magic == 0) {
 		cm_jw_null(w);
 		return;
@@ -130,10 +130,10 @@ static void write_json(const struct view *v, struct cm_buf *out)
 	write_setup(&w, r);
 	write_end(&w, &v->end);
 	if (r->slot != CM_SLOT_NONE) {
-		cm_jw_kuint(&w, "id_slot", r->slot);
-		cm_jw_kuint(&w, "agent_id", r->agent_id);
+		cm_jw_kuint(&w, "idSlot", r->slot);
+		cm_jw_kuint(&w, "agentId", r->agent_id);
 	}
-	cm_jw_kint(&w, "state_version", r->version);
+	cm_jw_kint(&w, "stateVersion", r->version);
 	cm_jw_end_object(&w);
 	cm_buf_putc(out, '\n');
 }

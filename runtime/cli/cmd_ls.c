@@ -62,10 +62,10 @@ static void write_json(struct cm_json_writer *w, const struct cm_session_view *v
 	if (v->usage.has_tasks)
 		cm_jw_kbool(w, "active", v->usage.is_active);
 	if (v->usage.has_memory)
-		cm_jw_kuint(w, "memory_bytes", v->usage.memory_bytes);
+		cm_jw_kuint(w, "memoryBytes", v->usage.memory_bytes);
 	if (v->has_size) {
-		cm_jw_kuint(w, "disk_bytes", v->size.bytes);
-		cm_jw_kbool(w, "disk_partial", v->size.is_partial);
+		cm_jw_kuint(w, "diskBytes", v->size.bytes);
+		cm_jw_kbool(w, "diskPartial", v->size.is_partial);
 	}
 	cm_jw_kbool(w, "temporary", r->is_temporary);
 	cm_jw_kstring(w, "root", r->root);

@@ -79,7 +79,7 @@ static void finish_json(struct prune *p)
 		[CM_PRUNE_FAILED] = "failed",
 	};
 
-	cm_buf_printf(&p->out, "{\"dry_run\":%s", p->how.is_dry ? "true" : "false");
+	cm_buf_printf(&p->out, "{\"dryRun\":%s", p->how.is_dry ? "true" : "false");
 	for (int i = CM_PRUNE_REMOVED; i <= CM_PRUNE_FAILED; i++) {
 		cm_jw_end_array(&p->writers[i]);
 		if (cm_buf_status(&p->lists[i]) != CM_OK)

@@ -195,7 +195,7 @@ void cm_doctor_print_json(const struct cm_doctor_report *report,
 	cm_jw_end_array(&w);
 	cm_jw_key(&w, "summary");
 	cm_jw_object(&w);
-	cm_jw_kbool(&w, "can_jail", summary->can_jail);
+	cm_jw_kbool(&w, "canJail", summary->can_jail);
 	cm_jw_kstring(&w, "level", summary->can_jail ? summary->level : NULL);
 	cm_jw_kstring(&w, "check", summary->best ? summary->best->name : NULL);
 	cm_jw_kstring(&w, "fix", summary->best ? summary->best->fix : NULL);

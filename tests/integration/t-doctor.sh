@@ -208,7 +208,7 @@ t_output() {
 	[ -s "$work/out" ] && [ "$(tail -n "$(wc -l <"$work/out")" "$work/text")" = "$(cat "$work/out")" ]
 	ok 'the summary is the last lines'
 	run "${as[@]}" "$casemate" doctor --json
-	[ $rc -eq 0 ] && [ "$(grep -c '"check": .*,$' "$work/out")" -ge 15 ] && grep -q '^    "can_jail": true,$' "$work/out"
+	[ $rc -eq 0 ] && [ "$(grep -c '"check": .*,$' "$work/out")" -ge 15 ] && grep -q '^    "canJail": true,$' "$work/out"
 	ok 'JSON has the checks and the summary'
 	# each line of the text is a check of the JSON, with the same words
 	[ "$(sed -n 's/^ok    \([a-z-]*\) .*/\1/p' "$work/text")" = \

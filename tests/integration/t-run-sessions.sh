@@ -111,11 +111,11 @@ run df
 like "$(out)" 'WHAT *COUNT *SIZE *RECLAIMABLE*
 state *homes *1 *1.9 MiB* *directories *1 *2.9 MiB* *total *' 'by kind'
 run df --json
-[ "$(tr -d ' \n' <"$work/out" | grep -c '"directories":{"count":1,"bytes":3[0-9]*,"partial":false,"reclaimable_count":0,')" = 1 ]
+[ "$(tr -d ' \n' <"$work/out" | grep -c '"directories":{"count":1,"bytes":3[0-9]*,"partial":false,"reclaimableCount":0,')" = 1 ]
 ok 'nothing of what runs can go'
 stop a
 run df --json
-[ "$(tr -d ' \n' <"$work/out" | grep -c '"homes":{"count":1,"bytes":2[0-9]*,"partial":false,"reclaimable_count":1,')" = 1 ]
+[ "$(tr -d ' \n' <"$work/out" | grep -c '"homes":{"count":1,"bytes":2[0-9]*,"partial":false,"reclaimableCount":1,')" = 1 ]
 ok 'of what does not, all'
 # what a jail made of its directory leads nowhere
 as_caller mkdir "$work/w/large"
@@ -206,7 +206,7 @@ run prune --state stopped --keep-last 12 --files --force
 expect_out '' 'the last ones used stay'
 used ahead '3 days'
 run prune --keep-last 11 --files --force --json
-like "$(out)" '{"dry_run":false,"removed":\[{"id":"ahead",*,"files":true}],"kept":\[],"failed":\[],*' \
+like "$(out)" '{"dryRun":false,"removed":\[{"id":"ahead",*,"files":true}],"kept":\[],"failed":\[],*' \
 	'with force the work, too'
 run prune --state stopped -q
 is "$rc $(out | wc -l)" '0 11' 'without its files a session always goes'

@@ -774,7 +774,7 @@ static void test_json(void **state)
 					 "\"Linux 6.12.1-generic on x86_64\",\n"
 					 "      \"fix\": null\n    },\n"));
 	assert_non_null(strstr(out.data, "      \"fix\": \"sudo loginctl enable-linger alice\"\n"));
-	assert_non_null(strstr(out.data, "  \"summary\": {\n    \"can_jail\": true,\n"
+	assert_non_null(strstr(out.data, "  \"summary\": {\n    \"canJail\": true,\n"
 					 "    \"level\": \"no-cgroup-single-id\",\n"
 					 "    \"check\": \"cgroups\",\n"
 					 "    \"fix\": \"sudo loginctl enable-linger alice\"\n"
@@ -783,7 +783,7 @@ static void test_json(void **state)
 	facts.probe.step[CM_DOCTOR_SECCOMP] = EINVAL;
 	examine();
 	cm_doctor_print_json(&report, &summary, &out);
-	assert_non_null(strstr(out.data, "\"can_jail\": false,\n    \"level\": null,\n"
+	assert_non_null(strstr(out.data, "\"canJail\": false,\n    \"level\": null,\n"
 					 "    \"check\": \"seccomp\",\n"));
 }
 

@@ -521,7 +521,7 @@ static void test_prune_files(void **state)
 	has(b->out, "\"removed\":[],\"kept\":[{\"id\":\"dirty\",\"code\":\"exists\"");
 	/* without its files nothing is lost */
 	run(b, cm_cmd_prune, "prune --all --json");
-	has(b->out, "{\"dry_run\":false,\"removed\":[{\"id\":\"dirty\",\"bytes\":");
+	has(b->out, "{\"dryRun\":false,\"removed\":[{\"id\":\"dirty\",\"bytes\":");
 	has(b->out, "\"files\":false}],\"kept\":[],\"failed\":[],\"bytes\":");
 	assert_true(has_files(b, "dirty"));
 	make_used(b, "dirty2", 3, NULL);
@@ -594,7 +594,7 @@ static void test_df(void **state)
 	run(b, cm_cmd_df, "df --json");
 	assert_int_equal(b->status, 0);
 	has(b->out, "\"homes\": {\n    \"count\": 2,");
-	has(b->out, "\"reclaimable_count\": 1,");
+	has(b->out, "\"reclaimableCount\": 1,");
 	has(b->out, "\"directories\": {\n    \"count\": 1,");
 	has(b->out, "\"kept\": {\n    \"count\": 1,");
 	run(b, cm_cmd_df, "df a");
@@ -662,7 +662,7 @@ static void test_inspect(void **state)
 	assert_true(strlen(cm_json_str(root, "lastUsedAt", "")) > 0);
 	assert_int_equal(cm_json_get(root, "timeoutAt")->type, CM_JSON_NULL);
 	assert_string_equal(cm_json_str(cm_json_get(root, "metadata"), "platform", ""), "linux");
-	assert_int_equal(cm_json_get(root, "last_end")->type, CM_JSON_NULL);
+	assert_int_equal(cm_json_get(root, "lastEnd")->type, CM_JSON_NULL);
 	cm_json_free(doc);
 
 	run(b, cm_cmd_inspect, "inspect --plan a");
