@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "isolation/mech/gen_shrink.h"
+#include "isolation/mech/gen_join.h"
 #include "isolation/mech/gen_verify.h"
 #include "isolation/mech/seccomp_table.h"
 
@@ -145,11 +145,10 @@ static void export_program(scmp_filter_ctx ctx, const struct target *t, struct c
 		    EINVAL);
 }
 
-static void make_program(const struct target *t, unsigned int profile, bool args,
+/* libseccomp wants one action for all that no rule is of, and so two programs */
+static void export_rules(const struct target *t, unsigned int profile, bool args,
 			 struct cm_gen_program *ret)
 {
-	static struct cm_gen_program made;
-	const char *wrong;
 	scmp_filter_ctx ctx = seccomp_init(args ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(ENOSYS));
 
 	if (!ctx || seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) < 0 ||
@@ -167,33 +166,42 @@ static void make_program(const struct target *t, unsigned int profile, bool args
 		else if (e->kind == CM_SC_ARGS)
 			add_rule(ctx, SCMP_ACT_ERRNO((uint16_t)e->error), e, nr, &e->rule);
 	}
-	export_program(ctx, t, &made);
+	export_program(ctx, t, ret);
 	seccomp_release(ctx);
-	wrong = cm_gen_shrink(&made, t->audit_arch, ret);
+}
+
+static void make_program(const struct target *t, unsigned int profile, struct cm_gen_program *ret)
+{
+	static struct cm_gen_program allow;
+	static struct cm_gen_program args;
+	const char *wrong;
+
+	export_rules(t, profile, false, &allow);
+	export_rules(t, profile, true, &args);
+	wrong = cm_gen_join(&allow, &args, t->audit_arch, ret);
 	if (wrong)
 		die(wrong, t->name, EINVAL);
 }
 
-static void print_program(FILE *out, const struct target *t, const char *profile, const char *kind,
+static void print_program(FILE *out, const struct target *t, const char *profile,
 			  const struct cm_gen_program *p)
 {
 	fprintf(out, "/* %zu instructions */\n", p->n);
-	fprintf(out, "static const struct sock_filter %s_%s_%s[] = {\n", t->name, profile, kind);
+	fprintf(out, "static const struct sock_filter %s_%s[] = {\n", t->name, profile);
 	for (size_t i = 0; i < p->n; i++)
 		fprintf(out, "\t{ 0x%02x, %u, %u, 0x%x },\n", p->insns[i].code, p->insns[i].jt,
 			p->insns[i].jf, p->insns[i].k);
 	fprintf(out, "};\n");
 }
 
-static void verify(const struct target *t, unsigned int profile, const struct cm_gen_program *allow,
-		   const struct cm_gen_program *args)
+static void verify(const struct target *t, unsigned int profile,
+		   const struct cm_gen_program *program)
 {
 	struct cm_gen_subject s = {
 		.machine = t->name,
 		.audit_arch = t->audit_arch,
 		.profile = profile,
-		.allow = allow,
-		.args = args,
+		.program = program,
 	};
 
 	for (size_t i = 0; i < CM_SC_TABLE_N; i++) {
@@ -212,14 +220,12 @@ static void verify(const struct target *t, unsigned int profile, const struct cm
 
 static void print_target(FILE *out, const struct target *t)
 {
-	static struct cm_gen_program allow, args;
+	static struct cm_gen_program program;
 
 	for (unsigned int p = 1; p < CM_SECCOMP_COUNT_; p++) {
-		make_program(t, p, false, &allow);
-		make_program(t, p, true, &args);
-		verify(t, p, &allow, &args);
-		print_program(out, t, profiles[p], "allow", &allow);
-		print_program(out, t, profiles[p], "args", &args);
+		make_program(t, p, &program);
+		verify(t, p, &program);
+		print_program(out, t, profiles[p], &program);
 	}
 }
 

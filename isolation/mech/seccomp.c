@@ -8,7 +8,7 @@
 
 #include "runtime/base/raw_syscall.h"
 
-/* made at build time: MACHINE_PROFILE_allow[] and _args[] */
+/* made at build time: MACHINE_PROFILE[] */
 #include "isolation/mech/seccomp_programs.h"
 
 #if defined(__x86_64__)
@@ -21,18 +21,18 @@
 static const struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_] = {
 	[CM_SECCOMP_DEFAULT] = {
 		.name = "default",
-		.allow = { MACHINE(default_allow), COUNT(MACHINE(default_allow)) },
-		.args = { MACHINE(default_args), COUNT(MACHINE(default_args)) },
+		.insns = MACHINE(default),
+		.n = COUNT(MACHINE(default)),
 	},
 	[CM_SECCOMP_STRICT] = {
 		.name = "strict",
-		.allow = { MACHINE(strict_allow), COUNT(MACHINE(strict_allow)) },
-		.args = { MACHINE(strict_args), COUNT(MACHINE(strict_args)) },
+		.insns = MACHINE(strict),
+		.n = COUNT(MACHINE(strict)),
 	},
 	[CM_SECCOMP_NO_UNIX] = {
 		.name = "no-unix",
-		.allow = { MACHINE(no_unix_allow), COUNT(MACHINE(no_unix_allow)) },
-		.args = { MACHINE(no_unix_args), COUNT(MACHINE(no_unix_args)) },
+		.insns = MACHINE(no_unix),
+		.n = COUNT(MACHINE(no_unix)),
 	},
 };
 
@@ -44,23 +44,15 @@ const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp pro
 	return &profiles[profile];
 }
 
-static int load(const struct cm_seccomp_program *program)
+int cm_seccomp_load(const struct cm_seccomp_profile *profile)
 {
 	struct sock_fprog prog = {
-		.len = program->n,
+		.len = profile->n,
 		/* the kernel's structure lacks the const that the kernel keeps to */
-		.filter = (struct sock_filter *)program->insns,
+		.filter = (struct sock_filter *)profile->insns,
 	};
 
 	return (int)cm_raw_syscall3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, cm_raw_ptr(&prog));
-}
-
-int cm_seccomp_load(const struct cm_seccomp_profile *profile)
-{
-	/* of two equal refusals the kernel gives the later program's, so the precise one is later */
-	int r = load(&profile->allow);
-
-	return r < 0 ? r : load(&profile->args);
 }
 
 #define NO_UNIX (1U << CM_SECCOMP_NO_UNIX)

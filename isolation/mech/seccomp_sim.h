@@ -76,15 +76,6 @@ static inline uint32_t cm_sim_run(const struct sock_filter *prog, size_t n,
 	return CM_SIM_BROKEN;
 }
 
-/* Two answers as the kernel joins them: the more restrictive, the later program's when equal. */
-static inline uint32_t cm_sim_join(uint32_t first, uint32_t later)
-{
-	int32_t f = (int32_t)(first & SECCOMP_RET_ACTION_FULL);
-	int32_t l = (int32_t)(later & SECCOMP_RET_ACTION_FULL);
-
-	return f < l ? first : later;
-}
-
 static inline bool cm_sim_rule_holds(const struct cm_sc_rule *rule, const uint64_t args[6])
 {
 	for (unsigned int i = 0; i < rule->n; i++) {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Make a program of libseccomp's smaller without changing an answer.
+ * Make one program of two of libseccomp's, and that smaller, without changing an answer.
  *
  * Theory of operation.  libseccomp finds the call by a tree with a leaf a number, and tests
  * arguments a rule at a time.  Loading costs time for every instruction (the compiler in the
  * kernel) and for every number times the depth (the kernel tries each number once to learn which
  * are always allowed), and a start of a command pays it.  So:
  *
- *  1. The program is followed for each number, with its arguments unknown, up to the first
- *     instruction that looks at an argument or returns: the number's leaf.  Neighbours with the
- *     same leaf become one range, and a binary search over ranges replaces the tree.
+ *  1. The programs are followed for each number, with its arguments unknown, up to the first
+ *     instruction that looks at an argument or returns: the number's leaf, of the second program
+ *     where the first allows.  Neighbours with the same leaf become one range, and a search over
+ *     ranges, with the fewest instructions that there can be, replaces the trees.
  *  2. What follows a leaf is copied, with equal tails shared, tests of nothing left out, a word
  *     that is there not loaded again, and the tests of several bits of a word made one.
  *
  * The generator runs the result against the table and against the original, so a mistake here
  * stops the build and cannot become a hole.
  */
-#include "isolation/mech/gen_shrink.h"
+#include "isolation/mech/gen_join.h"
 
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -26,6 +27,9 @@
 #define MAX BPF_MAXINSNS
 /* a target that is still a place in the program read */
 #define LEAF(pc) ((size_t)MAX + (pc))
+#define RANGES_MAX 256
+/* compares one after the other: a number that is behind all of them passes them all */
+#define CHAIN_MAX 5
 
 /* an instruction with absolute targets, which survive moving */
 struct insn {
@@ -40,13 +44,25 @@ struct range {
 	size_t leaf;
 };
 
+/* How a number is found among ranges: by a compare with one of them, or by compares with each single
+ * number of another leaf than the rest. */
+struct search {
+	size_t n_insns;
+	/* the first range of the upper part; 0: a chain */
+	size_t split;
+	size_t default_leaf;
+};
+
 struct work {
-	struct insn in[MAX];
+	/* both programs, one behind the other */
+	struct insn in[2 * MAX];
 	size_t n;
-	struct range ranges[2 * MAX];
+	size_t later;
+	struct range ranges[RANGES_MAX];
 	size_t n_ranges;
-	bool wanted[MAX];
-	size_t place[MAX];
+	struct search search[RANGES_MAX][RANGES_MAX];
+	bool wanted[2 * MAX];
+	size_t place[2 * MAX];
 	struct insn out[MAX];
 	size_t n_out;
 	const char *wrong;
@@ -75,20 +91,24 @@ static bool is_ret(const struct insn *i)
 
 static void read_program(struct work *w, const struct cm_gen_program *p)
 {
-	w->n = p->n;
+	size_t first = w->n;
+
+	w->n += p->n;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct sock_filter *s = &p->insns[i];
-		struct insn *d = &w->in[i];
+		struct insn *d = &w->in[first + i];
 
-		*d = (struct insn){ .code = s->code, .k = s->k, .t = i + 1, .f = i + 1 };
+		*d = (struct insn){
+			.code = s->code, .k = s->k, .t = first + i + 1, .f = first + i + 1
+		};
 		if (!is_jump(d))
 			continue;
 		d->t += BPF_OP(s->code) == BPF_JA ? s->k : s->jt;
 		d->f += BPF_OP(s->code) == BPF_JA ? s->k : s->jf;
-		if (d->t >= p->n || d->f >= p->n)
+		if (d->t >= w->n || d->f >= w->n)
 			w->wrong = "a jump leaves the program";
 	}
-	if (p->n == 0 || !is_ret(&w->in[p->n - 1]))
+	if (p->n == 0 || !is_ret(&w->in[w->n - 1]))
 		w->wrong = "the program does not end with a return";
 }
 
@@ -195,11 +215,10 @@ static void simplify(struct work *w)
 	}
 }
 
-/* Where the program looks at an argument, or returns, for this number. */
-static size_t find_leaf(struct work *w, uint32_t audit_arch, uint32_t nr)
+/* Where the program that begins at pc looks at an argument, or returns, for this number. */
+static size_t follow(const struct work *w, size_t pc, uint32_t audit_arch, uint32_t nr)
 {
 	uint32_t a = 0;
-	size_t pc = 0;
 
 	for (;;) {
 		const struct insn *i = &w->in[pc];
@@ -235,6 +254,23 @@ static size_t find_leaf(struct work *w, uint32_t audit_arch, uint32_t nr)
 	}
 }
 
+static bool allows(const struct work *w, size_t pc)
+{
+	return is_ret(&w->in[pc]) && w->in[pc].k == SECCOMP_RET_ALLOW;
+}
+
+static size_t find_leaf(struct work *w, uint32_t audit_arch, uint32_t nr)
+{
+	size_t first = follow(w, 0, audit_arch, nr);
+	size_t later = follow(w, w->later, audit_arch, nr);
+
+	if (allows(w, first))
+		return later;
+	if (!is_ret(&w->in[first]) && !allows(w, later))
+		w->wrong = "a call has rules in both programs";
+	return first;
+}
+
 static int compare_u32(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a;
@@ -246,7 +282,7 @@ static int compare_u32(const void *a, const void *b)
 /* A leaf can only change where some compare has its constant, or one above it. */
 static void find_ranges(struct work *w, uint32_t audit_arch)
 {
-	static uint32_t edges[2 * MAX + 1];
+	static uint32_t edges[4 * MAX + 1];
 	size_t n = 0;
 
 	edges[n++] = 0;
@@ -262,6 +298,10 @@ static void find_ranges(struct work *w, uint32_t audit_arch)
 
 		if (w->n_ranges > 0 && w->ranges[w->n_ranges - 1].leaf == leaf)
 			continue;
+		if (w->n_ranges == RANGES_MAX) {
+			w->wrong = "the numbers have too many ranges";
+			return;
+		}
 		w->ranges[w->n_ranges++] = (struct range){ edges[i], leaf };
 	}
 }
@@ -289,28 +329,92 @@ static size_t emit(struct work *w, uint16_t code, uint32_t k, size_t t, size_t f
 	return w->n_out++;
 }
 
-/* A binary search over ranges [lo, hi); what a range leads to is a place in `in`, marked so. */
-/* NOLINTNEXTLINE(misc-no-recursion): no deeper than the logarithm of the number of ranges */
-static void emit_search(struct work *w, size_t lo, size_t hi)
+static bool is_single(const struct work *w, size_t range)
 {
-	size_t mid = lo + (hi - lo) / 2;
-	size_t node;
+	return range + 1 < w->n_ranges && w->ranges[range + 1].first - w->ranges[range].first == 1;
+}
+
+/* Compares for each of [lo, hi) that has another leaf; SIZE_MAX: that is none of single numbers. */
+static size_t chain_cost(const struct work *w, size_t lo, size_t hi, size_t default_leaf)
+{
+	size_t n = 0;
+
+	for (size_t i = lo; i < hi; i++) {
+		if (w->ranges[i].leaf == default_leaf)
+			continue;
+		if (!is_single(w, i) || ++n > CHAIN_MAX)
+			return SIZE_MAX;
+	}
+	return n;
+}
+
+static struct search best_search(const struct work *w, size_t lo, size_t hi)
+{
+	struct search best = { .n_insns = SIZE_MAX };
+
+	for (size_t i = lo; i < hi; i++) {
+		size_t n = chain_cost(w, lo, hi, w->ranges[i].leaf);
+
+		if (n < best.n_insns)
+			best = (struct search){ .n_insns = n, .default_leaf = w->ranges[i].leaf };
+	}
+	for (size_t i = lo + 1; i < hi; i++) {
+		size_t n = 1 + w->search[lo][i - 1].n_insns + w->search[i][hi - 1].n_insns;
+		bool is_nearer = n == best.n_insns && best.split != 0 &&
+				 i <= lo + (hi - lo) / 2;
+
+		/* of equal ones the one that halves, so that no number is far away */
+		if (n < best.n_insns || is_nearer)
+			best = (struct search){ .n_insns = n, .split = i };
+	}
+	return best;
+}
+
+/* For all [lo, hi], the short ones first. */
+static void plan_search(struct work *w)
+{
+	for (size_t len = 1; len <= w->n_ranges; len++) {
+		for (size_t lo = 0; lo + len <= w->n_ranges; lo++)
+			w->search[lo][lo + len - 1] = best_search(w, lo, lo + len);
+	}
+}
+
+static void emit_chain(struct work *w, size_t lo, size_t hi, size_t default_leaf)
+{
+	size_t node = 0;
+
+	for (size_t i = lo; i < hi && !w->wrong; i++) {
+		if (w->ranges[i].leaf == default_leaf)
+			continue;
+		node = emit(w, BPF_JMP | BPF_JEQ | BPF_K, w->ranges[i].first,
+			    LEAF(w->ranges[i].leaf), 0);
+		w->out[node].f = w->n_out;
+	}
+	w->out[node].f = LEAF(default_leaf);
+}
+
+/* Where [lo, hi) is looked through: a leaf at once, or instructions that are emitted here. */
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than the number of ranges */
+static size_t emit_search(struct work *w, size_t lo, size_t hi)
+{
+	const struct search *search = &w->search[lo][hi - 1];
+	size_t node = w->n_out;
+	size_t to;
 
 	if (w->wrong)
-		return;
-	node = emit(w, BPF_JMP | BPF_JGE | BPF_K, w->ranges[mid].first, 0, 0);
-	if (mid - lo == 1) {
-		w->out[node].f = LEAF(w->ranges[lo].leaf);
-	} else {
-		w->out[node].f = w->n_out;
-		emit_search(w, lo, mid);
+		return 0;
+	if (search->n_insns == 0)
+		return LEAF(search->default_leaf);
+	if (search->split == 0) {
+		emit_chain(w, lo, hi, search->default_leaf);
+		return node;
 	}
-	if (hi - mid == 1) {
-		w->out[node].t = LEAF(w->ranges[mid].leaf);
-	} else {
-		w->out[node].t = w->n_out;
-		emit_search(w, mid, hi);
-	}
+	(void)emit(w, BPF_JMP | BPF_JGE | BPF_K, w->ranges[search->split].first, 0, 0);
+	to = emit_search(w, lo, search->split);
+	w->out[node].f = to;
+	to = emit_search(w, search->split, hi);
+	w->out[node].t = to;
+	return node;
 }
 
 static void copy_leaves(struct work *w)
@@ -349,21 +453,30 @@ static const char *write_program(const struct work *w, struct cm_gen_program *re
 	return NULL;
 }
 
-const char *cm_gen_shrink(const struct cm_gen_program *in, uint32_t audit_arch,
-			  struct cm_gen_program *ret)
+static bool begins_with_arch(const struct work *w, size_t pc, uint32_t audit_arch)
+{
+	return is_load(&w->in[pc], offsetof(struct seccomp_data, arch)) &&
+	       w->in[pc + 1].code == (BPF_JMP | BPF_JEQ | BPF_K) && w->in[pc + 1].k == audit_arch;
+}
+
+const char *cm_gen_join(const struct cm_gen_program *first, const struct cm_gen_program *later,
+			uint32_t audit_arch, struct cm_gen_program *ret)
 {
 	static struct work w;
 	size_t bad_arch;
 
 	memset(&w, 0, sizeof(w));
-	read_program(&w, in);
+	read_program(&w, first);
+	w.later = w.n;
+	read_program(&w, later);
 	if (w.wrong)
 		return w.wrong;
-	if (!is_load(&w.in[0], offsetof(struct seccomp_data, arch)) ||
-	    w.in[1].code != (BPF_JMP | BPF_JEQ | BPF_K) || w.in[1].k != audit_arch)
-		return "the program does not begin with the compare of the architecture";
+	if (!begins_with_arch(&w, 0, audit_arch) || !begins_with_arch(&w, w.later, audit_arch))
+		return "a program does not begin with the compare of the architecture";
 	simplify(&w);
 	find_ranges(&w, audit_arch);
+	if (w.wrong)
+		return w.wrong;
 	if (w.n_ranges < 2)
 		return "all numbers have one answer";
 	bad_arch = w.in[1].f;
@@ -372,7 +485,8 @@ const char *cm_gen_shrink(const struct cm_gen_program *in, uint32_t audit_arch,
 	emit(&w, w.in[0].code, w.in[0].k, 0, 0);
 	emit(&w, w.in[1].code, w.in[1].k, 2, LEAF(bad_arch));
 	emit(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-	emit_search(&w, 0, w.n_ranges);
+	plan_search(&w);
+	(void)emit_search(&w, 0, w.n_ranges);
 	w.wanted[bad_arch] = true;
 	copy_leaves(&w);
 	return w.wrong ? w.wrong : write_program(&w, ret);
