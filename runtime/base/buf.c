@@ -139,24 +139,35 @@ void cm_strv_clear(struct cm_strv *sv)
 	*sv = (struct cm_strv){ 0 };
 }
 
-int cm_strv_add_own(struct cm_strv *sv, char *own_s)
+/*
+ * Room for one more and the NULL behind it. The capacity is not stored, so that it cannot disagree
+ * with a vector that somebody shortened: it is the power of two that n and the NULL need, or more.
+ */
+static bool has_room(struct cm_strv *sv)
 {
+	size_t need = sv->n + 2;
 	char **v;
 
+	if (sv->v && (need <= 4 || ((need - 1) & (need - 2)) != 0))
+		return true;
+	if (need > SIZE_MAX / sizeof(*v) / 2)
+		return false;
+	v = cm_realloc(sv->v, (need <= 4 ? 4 : 2 * (need - 1)) * sizeof(*v));
+	if (v)
+		sv->v = v;
+	return v != NULL;
+}
+
+int cm_strv_add_own(struct cm_strv *sv, char *own_s)
+{
 	if (!own_s)
 		return CM_E_NOMEM;
-	/*
-	 * Exact size each time: allocators grow in place, and a capacity that is not stored
-	 * cannot disagree with a vector that somebody shortened.
-	 */
-	v = sv->n < SIZE_MAX / sizeof(*v) - 2 ? cm_realloc(sv->v, (sv->n + 2) * sizeof(*v)) : NULL;
-	if (!v) {
+	if (!has_room(sv)) {
 		free(own_s);
 		return CM_E_NOMEM;
 	}
-	sv->v = v;
-	v[sv->n++] = own_s;
-	v[sv->n] = NULL;
+	sv->v[sv->n++] = own_s;
+	sv->v[sv->n] = NULL;
 	return CM_OK;
 }
 
@@ -224,7 +235,9 @@ static size_t env_find(const struct cm_strv *sv, const char *name, size_t from)
 {
 	size_t len = strlen(name);
 
-	while (from < sv->n && (strncmp(sv->v[from], name, len) != 0 || sv->v[from][len] != '='))
+	/* the first character first: most differ there, and a start looks up dozens of names */
+	while (from < sv->n && (sv->v[from][0] != name[0] ||
+				strncmp(sv->v[from], name, len) != 0 || sv->v[from][len] != '='))
 		from++;
 	return from;
 }

@@ -311,10 +311,33 @@ static bool copy_strings(void *data)
 	return is_done;
 }
 
+/* No capacity is stored: shortened anywhere, a vector takes as many again. */
+static void test_strv_shortened(void **state)
+{
+	(void)state;
+	for (size_t full = 1; full < 40; full++) {
+		for (size_t left = 0; left <= full; left++) {
+			CM_AUTO_STRV struct cm_strv sv = { 0 };
+
+			while (sv.n < full)
+				assert_int_equal(cm_strv_add(&sv, "x"), CM_OK);
+			while (sv.n > left) {
+				sv.n--;
+				free(sv.v[sv.n]);
+				sv.v[sv.n] = NULL;
+			}
+			while (sv.n < full + 2)
+				assert_int_equal(cm_strv_add(&sv, "y"), CM_OK);
+			assert_null(sv.v[full + 2]);
+			assert_string_equal(sv.v[full + 1], "y");
+		}
+	}
+}
+
 static void test_no_memory_strv(void **state)
 {
 	(void)state;
-	assert_int_equal(fail_each_allocation(fill_strv, NULL), 2 + 6 + 2 + 2 + 1 + 10);
+	assert_int_equal(fail_each_allocation(fill_strv, NULL), 2 + 4 + 2 + 1 + 1 + 7);
 	assert_int_equal(fail_each_allocation(take_own, NULL), 1);
 	assert_int_equal(fail_each_allocation(copy_strings, NULL), 2);
 }
@@ -362,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_strv),
 		cmocka_unit_test(test_strv_env),
 		cmocka_unit_test(test_strv_env_duplicates),
+		cmocka_unit_test(test_strv_shortened),
 		cmocka_unit_test(test_no_memory_strv),
 		cmocka_unit_test(test_alloc),
 	};
