@@ -19,34 +19,13 @@
 #include "runtime/base/json_write.h"
 #include "runtime/spec/format.h"
 #include "runtime/store/json_copy.h"
-#include "runtime/store/store_internal.h"
+#include "runtime/store/record_fields.h"
 
 #define SUM_KEY "sum"
 #define SUM_START ",\"" SUM_KEY "\":\""
 #define SUM_END "\"}"
 /* with sixteen hex digits */
 #define SUM_LEN (sizeof(SUM_START) - 1 + 16 + sizeof(SUM_END) - 1)
-
-enum field_kind {
-	FIELD_STRING = 1,
-	FIELD_BOOL,
-	FIELD_INT,
-	FIELD_INT64,
-	FIELD_UINT32,
-	FIELD_UINT64,
-	FIELD_ENUM,
-	/* struct cm_strv of "name=value"; in the file an object of strings */
-	FIELD_MAP,
-};
-
-struct field {
-	const char *key;
-	enum field_kind kind;
-	size_t offset;
-	/* FIELD_ENUM: name of a value, or NULL; values are 0 to max */
-	const char *(*name)(int value);
-	int max;
-};
 
 /* The names of the file. */
 static const char *const workspace_kinds[] = { "default", "dir", "none", "repo" };
@@ -109,62 +88,53 @@ static const char *network_of(int value)
 
 #define AT(member) offsetof(struct cm_session_record, member)
 
-static const struct field fields[] = {
-	{ "v", FIELD_INT, AT(version), NULL, 0 },
-	{ "id", FIELD_STRING, AT(id), NULL, 0 },
-	{ "root", FIELD_STRING, AT(root), NULL, 0 },
-	{ "temporary", FIELD_BOOL, AT(is_temporary), NULL, 0 },
-	{ "created_ms", FIELD_INT64, AT(created_ms), NULL, 0 },
-	{ "generation", FIELD_UINT64, AT(generation), NULL, 0 },
-	{ "workspace_kind", FIELD_ENUM, AT(workspace_kind), workspace_kind_of, CM_WORKSPACE_REPO },
-	{ "workspace", FIELD_STRING, AT(workspace), NULL, 0 },
-	{ "workspace_read_only", FIELD_BOOL, AT(is_workspace_read_only), NULL, 0 },
-	{ "repo", FIELD_STRING, AT(repo), NULL, 0 },
-	{ "ref", FIELD_STRING, AT(ref), NULL, 0 },
-	{ "pr", FIELD_INT, AT(pr), NULL, 0 },
-	{ "branch", FIELD_STRING, AT(branch), NULL, 0 },
-	{ "base", FIELD_STRING, AT(base), NULL, 0 },
-	{ "depth", FIELD_INT, AT(depth), NULL, 0 },
-	{ "checkout", FIELD_STRING, AT(checkout), NULL, 0 },
-	{ "checkout_begun", FIELD_BOOL, AT(is_checkout_begun), NULL, 0 },
-	{ "checkout_done", FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
-	{ "update_begun", FIELD_BOOL, AT(is_update_begun), NULL, 0 },
-	{ "network", FIELD_ENUM, AT(network), network_of, CM_NETWORK_HOST },
-	{ "rootfs", FIELD_STRING, AT(rootfs), NULL, 0 },
-	{ "user", FIELD_ENUM, AT(user), user_of, CM_USER_ROOT },
-	{ "git", FIELD_ENUM, AT(git), git_of, CM_GIT_RW },
-	{ "slot", FIELD_UINT32, AT(slot), NULL, 0 },
-	{ "agent_id", FIELD_UINT32, AT(agent_id), NULL, 0 },
-	{ "settings", FIELD_STRING, AT(settings_json), NULL, 0 },
-	{ "env", FIELD_STRING, AT(env_json), NULL, 0 },
-	{ "started", FIELD_STRING, AT(started_json), NULL, 0 },
-	{ "setup_state", FIELD_ENUM, AT(setup_state), setup_of, CM_SETUP_FAILED },
-	{ "setup_digest", FIELD_STRING, AT(setup_digest), NULL, 0 },
-	{ "setup_exit", FIELD_INT, AT(setup_exit), NULL, 0 },
-	{ "setup_ms", FIELD_INT64, AT(setup_ms), NULL, 0 },
-	{ "setup_took_ms", FIELD_INT64, AT(setup_took_ms), NULL, 0 },
-	{ "setup_begun_ms", FIELD_INT64, AT(setup_begun_ms), NULL, 0 },
-	{ "setup_commands", FIELD_STRING, AT(setup_json), NULL, 0 },
-	{ "teardown_commands", FIELD_STRING, AT(teardown_json), NULL, 0 },
-	{ "level", FIELD_STRING, AT(level), NULL, 0 },
-	{ "enforced", FIELD_STRING, AT(enforced_json), NULL, 0 },
-	{ "socket", FIELD_STRING, AT(socket), NULL, 0 },
-	{ "labels", FIELD_MAP, AT(labels), NULL, 0 },
-	{ "kept", FIELD_STRING, AT(kept), NULL, 0 },
+const struct cm_record_field cm_record_fields[] = {
+	{ "v", CM_FIELD_INT, AT(version), NULL, 0 },
+	{ "id", CM_FIELD_STRING, AT(id), NULL, 0 },
+	{ "root", CM_FIELD_STRING, AT(root), NULL, 0 },
+	{ "temporary", CM_FIELD_BOOL, AT(is_temporary), NULL, 0 },
+	{ "created_ms", CM_FIELD_INT64, AT(created_ms), NULL, 0 },
+	{ "generation", CM_FIELD_UINT64, AT(generation), NULL, 0 },
+	{ "workspace_kind", CM_FIELD_ENUM, AT(workspace_kind), workspace_kind_of, CM_WORKSPACE_REPO },
+	{ "workspace", CM_FIELD_STRING, AT(workspace), NULL, 0 },
+	{ "workspace_read_only", CM_FIELD_BOOL, AT(is_workspace_read_only), NULL, 0 },
+	{ "repo", CM_FIELD_STRING, AT(repo), NULL, 0 },
+	{ "ref", CM_FIELD_STRING, AT(ref), NULL, 0 },
+	{ "pr", CM_FIELD_INT, AT(pr), NULL, 0 },
+	{ "branch", CM_FIELD_STRING, AT(branch), NULL, 0 },
+	{ "base", CM_FIELD_STRING, AT(base), NULL, 0 },
+	{ "depth", CM_FIELD_INT, AT(depth), NULL, 0 },
+	{ "checkout", CM_FIELD_STRING, AT(checkout), NULL, 0 },
+	{ "checkout_begun", CM_FIELD_BOOL, AT(is_checkout_begun), NULL, 0 },
+	{ "checkout_done", CM_FIELD_BOOL, AT(is_checkout_done), NULL, 0 },
+	{ "update_begun", CM_FIELD_BOOL, AT(is_update_begun), NULL, 0 },
+	{ "network", CM_FIELD_ENUM, AT(network), network_of, CM_NETWORK_HOST },
+	{ "rootfs", CM_FIELD_STRING, AT(rootfs), NULL, 0 },
+	{ "user", CM_FIELD_ENUM, AT(user), user_of, CM_USER_ROOT },
+	{ "git", CM_FIELD_ENUM, AT(git), git_of, CM_GIT_RW },
+	{ "slot", CM_FIELD_UINT32, AT(slot), NULL, 0 },
+	{ "agent_id", CM_FIELD_UINT32, AT(agent_id), NULL, 0 },
+	{ "settings", CM_FIELD_STRING, AT(settings_json), NULL, 0 },
+	{ "env", CM_FIELD_STRING, AT(env_json), NULL, 0 },
+	{ "started", CM_FIELD_STRING, AT(started_json), NULL, 0 },
+	{ "setup_state", CM_FIELD_ENUM, AT(setup_state), setup_of, CM_SETUP_FAILED },
+	{ "setup_digest", CM_FIELD_STRING, AT(setup_digest), NULL, 0 },
+	{ "setup_exit", CM_FIELD_INT, AT(setup_exit), NULL, 0 },
+	{ "setup_ms", CM_FIELD_INT64, AT(setup_ms), NULL, 0 },
+	{ "setup_took_ms", CM_FIELD_INT64, AT(setup_took_ms), NULL, 0 },
+	{ "setup_begun_ms", CM_FIELD_INT64, AT(setup_begun_ms), NULL, 0 },
+	{ "setup_commands", CM_FIELD_STRING, AT(setup_json), NULL, 0 },
+	{ "teardown_commands", CM_FIELD_STRING, AT(teardown_json), NULL, 0 },
+	{ "level", CM_FIELD_STRING, AT(level), NULL, 0 },
+	{ "enforced", CM_FIELD_STRING, AT(enforced_json), NULL, 0 },
+	{ "socket", CM_FIELD_STRING, AT(socket), NULL, 0 },
+	{ "labels", CM_FIELD_MAP, AT(labels), NULL, 0 },
+	{ "kept", CM_FIELD_STRING, AT(kept), NULL, 0 },
 };
+_Static_assert(CM_ARRAY_SIZE(cm_record_fields) == CM_RECORD_FIELDS, "as the header says");
 
 /* enumerations are read and written through an int */
 _Static_assert(sizeof(enum cm_setup_state) == sizeof(int), "enumerations are ints");
-
-static void *member(struct cm_session_record *r, const struct field *f)
-{
-	return (char *)r + f->offset;
-}
-
-static const void *member_const(const struct cm_session_record *r, const struct field *f)
-{
-	return (const char *)r + f->offset;
-}
 
 void cm_session_record_init(struct cm_session_record *r)
 {
@@ -177,11 +147,11 @@ void cm_session_record_clear(struct cm_session_record *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
-		if (fields[i].kind == FIELD_STRING)
-			cm_ptr_free(member(r, &fields[i]));
-		else if (fields[i].kind == FIELD_MAP)
-			cm_strv_clear(member(r, &fields[i]));
+	for (size_t i = 0; i < CM_RECORD_FIELDS; i++) {
+		if (cm_record_fields[i].kind == CM_FIELD_STRING)
+			cm_ptr_free(cm_record_member(r, &cm_record_fields[i]));
+		else if (cm_record_fields[i].kind == CM_FIELD_MAP)
+			cm_strv_clear(cm_record_member(r, &cm_record_fields[i]));
 	}
 	cm_ptr_free(&r->unknown_json);
 	cm_session_record_init(r);
@@ -192,11 +162,11 @@ int cm_record_copy(struct cm_session_record *to, const struct cm_session_record 
 	struct cm_session_record copy = *from;
 	bool is_short = false;
 
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
-		char *const *from_text = member_const(from, &fields[i]);
-		char **to_text = member(&copy, &fields[i]);
+	for (size_t i = 0; i < CM_RECORD_FIELDS; i++) {
+		char *const *from_text = cm_record_member_const(from, &cm_record_fields[i]);
+		char **to_text = cm_record_member(&copy, &cm_record_fields[i]);
 
-		if (fields[i].kind != FIELD_STRING)
+		if (cm_record_fields[i].kind != CM_FIELD_STRING)
 			continue;
 		*to_text = cm_strdup(*from_text);
 		is_short = is_short || (*from_text && !*to_text);
@@ -213,7 +183,7 @@ int cm_record_copy(struct cm_session_record *to, const struct cm_session_record 
 	return CM_OK;
 }
 
-static int read_enum(const struct field *f, const char *text, int *ret)
+static int read_enum(const struct cm_record_field *f, const char *text, int *ret)
 {
 	for (int v = 0; v <= f->max; v++) {
 		const char *name = f->name(v);
@@ -226,15 +196,15 @@ static int read_enum(const struct field *f, const char *text, int *ret)
 	return CM_E_INVALID;
 }
 
-static int read_number(const struct field *f, int64_t v, void *to)
+static int read_number(const struct cm_record_field *f, int64_t v, void *to)
 {
-	if (f->kind == FIELD_INT && v >= INT32_MIN && v <= INT32_MAX)
+	if (f->kind == CM_FIELD_INT && v >= INT32_MIN && v <= INT32_MAX)
 		*(int *)to = (int)v;
-	else if (f->kind == FIELD_INT64)
+	else if (f->kind == CM_FIELD_INT64)
 		*(int64_t *)to = v;
-	else if (f->kind == FIELD_UINT32 && v >= 0 && v <= UINT32_MAX)
+	else if (f->kind == CM_FIELD_UINT32 && v >= 0 && v <= UINT32_MAX)
 		*(uint32_t *)to = (uint32_t)v;
-	else if (f->kind == FIELD_UINT64 && v >= 0)
+	else if (f->kind == CM_FIELD_UINT64 && v >= 0)
 		*(uint64_t *)to = (uint64_t)v;
 	else
 		return CM_E_INVALID;
@@ -252,21 +222,21 @@ static int read_map(const struct cm_json *v, struct cm_strv *to)
 	return CM_OK;
 }
 
-static int read_field(const struct field *f, const struct cm_json *v, struct cm_session_record *r)
+static int read_field(const struct cm_record_field *f, const struct cm_json *v, struct cm_session_record *r)
 {
-	void *to = member(r, f);
+	void *to = cm_record_member(r, f);
 
-	if (f->kind == FIELD_STRING && v->type == CM_JSON_STRING) {
+	if (f->kind == CM_FIELD_STRING && v->type == CM_JSON_STRING) {
 		*(char **)to = cm_strdup(v->u.string);
 		return *(char **)to ? CM_OK : CM_E_NOMEM;
 	}
-	if (f->kind == FIELD_ENUM && v->type == CM_JSON_STRING)
+	if (f->kind == CM_FIELD_ENUM && v->type == CM_JSON_STRING)
 		return read_enum(f, v->u.string, to);
-	if (f->kind == FIELD_BOOL && v->type == CM_JSON_BOOL) {
+	if (f->kind == CM_FIELD_BOOL && v->type == CM_JSON_BOOL) {
 		*(bool *)to = v->u.boolean;
 		return CM_OK;
 	}
-	if (f->kind == FIELD_MAP && v->type == CM_JSON_OBJECT)
+	if (f->kind == CM_FIELD_MAP && v->type == CM_JSON_OBJECT)
 		return read_map(v, to);
 	if (v->type == CM_JSON_INT)
 		return read_number(f, v->u.integer, to);
@@ -274,14 +244,14 @@ static int read_field(const struct field *f, const struct cm_json *v, struct cm_
 }
 
 /* *at: where the last one was; files have the order of the table, and thousands of them are read. */
-static const struct field *find_field(const char *key, size_t *at)
+static const struct cm_record_field *find_field(const char *key, size_t *at)
 {
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++) {
-		size_t next = (*at + i) % CM_ARRAY_SIZE(fields);
+	for (size_t i = 0; i < CM_RECORD_FIELDS; i++) {
+		size_t next = (*at + i) % CM_RECORD_FIELDS;
 
-		if (strcmp(fields[next].key, key) == 0) {
+		if (strcmp(cm_record_fields[next].key, key) == 0) {
 			*at = next + 1;
-			return &fields[next];
+			return &cm_record_fields[next];
 		}
 	}
 	return NULL;
@@ -339,7 +309,7 @@ static int read_members(const struct cm_json *root, const char *id, struct cm_se
 	size_t at = 0;
 
 	for (const struct cm_json *v = root->first_child; v; v = v->next) {
-		const struct field *f = find_field(v->key, &at);
+		const struct cm_record_field *f = find_field(v->key, &at);
 		int code = f ? read_field(f, v, r) : CM_OK;
 
 		if (code == CM_E_NOMEM)
@@ -418,35 +388,35 @@ int cm_record_parse(const char *text, size_t len, const char *id, struct cm_sess
 	return CM_OK;
 }
 
-static void write_field(struct cm_json_writer *w, const struct field *f, const void *from)
+static void write_field(struct cm_json_writer *w, const struct cm_record_field *f, const void *from)
 {
 	const char *text = NULL;
 
 	switch (f->kind) {
-	case FIELD_STRING:
+	case CM_FIELD_STRING:
 		text = *(char *const *)from;
 		break;
-	case FIELD_ENUM:
+	case CM_FIELD_ENUM:
 		if (*(const int *)from >= 0 && *(const int *)from <= f->max)
 			text = f->name(*(const int *)from);
 		break;
-	case FIELD_MAP:
+	case CM_FIELD_MAP:
 		cm_jw_key(w, f->key);
 		cm_strv_write_map(from, w);
 		return;
-	case FIELD_BOOL:
+	case CM_FIELD_BOOL:
 		cm_jw_kbool(w, f->key, *(const bool *)from);
 		return;
-	case FIELD_INT:
+	case CM_FIELD_INT:
 		cm_jw_kint(w, f->key, *(const int *)from);
 		return;
-	case FIELD_INT64:
+	case CM_FIELD_INT64:
 		cm_jw_kint(w, f->key, *(const int64_t *)from);
 		return;
-	case FIELD_UINT32:
+	case CM_FIELD_UINT32:
 		cm_jw_kuint(w, f->key, *(const uint32_t *)from);
 		return;
-	case FIELD_UINT64:
+	case CM_FIELD_UINT64:
 		cm_jw_kuint(w, f->key, *(const uint64_t *)from);
 		return;
 	}
@@ -461,8 +431,8 @@ int cm_record_format(const struct cm_session_record *record, struct cm_buf *out)
 
 	cm_jw_init(&w, out, false);
 	cm_jw_object(&w);
-	for (size_t i = 0; i < CM_ARRAY_SIZE(fields); i++)
-		write_field(&w, &fields[i], member_const(record, &fields[i]));
+	for (size_t i = 0; i < CM_RECORD_FIELDS; i++)
+		write_field(&w, &cm_record_fields[i], cm_record_member_const(record, &cm_record_fields[i]));
 	cm_jw_end_object(&w);
 	if (record->unknown_json && !out->has_failed) {
 		/* behind the last known member */

@@ -277,6 +277,11 @@ static int load(struct cm_store *store, const char *id, bool is_temporary,
 	ssize_t len = read_state(s->dir_fd, small, &own);
 	int r = len < 0 ? (int)len : 0;
 
+	if (r == 0 && !is_temporary &&
+	    cm_record_flat_load(s->dir_fd, own ? own : small, (size_t)len, id, &s->record)) {
+		s->record.is_temporary = is_temporary;
+		return CM_OK;
+	}
 	if (r == 0) {
 		r = cm_record_parse(own ? own : small, (size_t)len, id, &s->record, err);
 		/* the directory says what it is; a file that says otherwise was moved there */
@@ -402,5 +407,7 @@ int cm_store_session_save(struct cm_store_session *s, bool is_durable, struct cm
 			     is_durable && !s->record.is_temporary);
 	if (r < 0)
 		return cm_store_fail(err, -r, "write", s->dir, CM_STORE_STATE);
+	if (!s->record.is_temporary)
+		(void)cm_record_flat_save(s->dir_fd, &s->record, &text);
 	return CM_OK;
 }

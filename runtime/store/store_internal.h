@@ -27,6 +27,7 @@
 /* below a session's state directory */
 #define CM_STORE_LOCK "lock"
 #define CM_STORE_STATE "state.json"
+#define CM_STORE_STATE_FLAT "state.flat"
 #define CM_STORE_END "end"
 /* what names of directories on their way out begin with */
 #define CM_STORE_GONE ".gone."
@@ -63,6 +64,13 @@ int cm_record_parse(const char *text, size_t len, const char *id, struct cm_sess
 		    struct cm_error *err);
 int cm_record_format(const struct cm_session_record *record, struct cm_buf *out);
 int cm_record_copy(struct cm_session_record *to, const struct cm_session_record *from);
+
+/* state.flat beside the text of state.json. 0, or what it could not be for: nothing depends on it. */
+int cm_record_flat_save(int dir_fd, const struct cm_session_record *record,
+			const struct cm_buf *state);
+/* False, and *ret is as it was: it is not of that text, or not there. */
+bool cm_record_flat_load(int dir_fd, const char *state, size_t state_len, const char *id,
+			 struct cm_session_record *ret);
 
 /* CM_STORE_KEPT. CM_E_NOT_FOUND, with *err as it was, when nothing was kept. */
 int cm_store_kept_open(struct cm_store *store, const char *id, struct cm_store_session *ret,

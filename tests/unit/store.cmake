@@ -1,5 +1,5 @@
 # Sessions on disk.
-foreach(area events fault interleave journal kill mirror paths record session setup_log skeleton skeleton_fault skeleton_kill
+foreach(area events fault flat interleave journal kill mirror paths record session setup_log skeleton skeleton_fault skeleton_kill
 	slots status)
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
