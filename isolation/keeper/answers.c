@@ -8,6 +8,9 @@
 #include "runtime/base/fd.h"
 #include "runtime/store/keeper_lock.h"
 
+/* taken in one go, before others have their turn */
+#define MAX_ANSWERS 8
+
 static void tell_up(struct cm_keeper *k)
 {
 	struct cm_event event;
@@ -42,19 +45,21 @@ static void on_up(struct cm_keeper *k)
 	}
 }
 
-/* A temporary session has neither a state directory nor events. */
-static void tell_started(struct cm_keeper *k, const struct cm_keeper_exec *e)
+static void tell_started(struct cm_keeper *k, struct cm_keeper_exec *e)
 {
 	struct cm_event event;
 
-	if (k->is_temporary)
+	if (!e->is_start_due)
 		return;
+	e->is_start_due = false;
+	k->n_starts_due--;
 	cm_event_begin(&event, &k->events, "exec.started", e->id);
 	cm_jw_kint(&event.w, "pid", e->pid);
 	cm_jw_kbool(&event.w, "detached", (e->flags & CM_EXECF_DETACH) != 0);
 	cm_event_end(&event);
 }
 
+/* A temporary session has neither a state directory nor events. */
 static void tell_ended(struct cm_keeper *k, const struct cm_keeper_exec *e,
 		       const struct cm_rec_end *end)
 {
@@ -69,6 +74,14 @@ static void tell_ended(struct cm_keeper *k, const struct cm_keeper_exec *e,
 	cm_jw_kuint(&event.w, "cpuUserMs", end->cpu_user_us / 1000);
 	cm_jw_kuint(&event.w, "cpuSystemMs", end->cpu_system_us / 1000);
 	cm_event_end(&event);
+}
+
+static void note_started(struct cm_keeper *k, struct cm_keeper_exec *e)
+{
+	if (k->is_temporary)
+		return;
+	e->is_start_due = true;
+	k->n_starts_due++;
 }
 
 static void on_started(struct cm_keeper *k)
@@ -94,7 +107,7 @@ static void on_started(struct cm_keeper *k)
 	rec.id = e->client_id;
 	rec.body.started.exec_id = e->id;
 	cm_keeper_tell(k, e->client, &rec, NULL, k->msg.fds, want);
-	tell_started(k, e);
+	note_started(k, e);
 }
 
 /* What only the group can tell: was it the memory limit, and how much was used. */
@@ -116,6 +129,18 @@ static void add_group_usage(struct cm_keeper *k, const struct cm_keeper_exec *e,
 		end->kind = CM_END_MEMORY;
 }
 
+/* It had executed, and has ended before that was told. */
+static void take_started(struct cm_keeper *k, struct cm_keeper_exec *e, struct cm_rec_end *end)
+{
+	if (e->pid != 0 || end->started.pid <= 0 || (e->flags & CM_EXECF_TTY) != 0) {
+		end->started = (struct cm_rec_started){ 0, 0 };
+		return;
+	}
+	e->pid = end->started.pid;
+	end->started.exec_id = e->id;
+	note_started(k, e);
+}
+
 static void on_end(struct cm_keeper *k)
 {
 	struct cm_rec rec = k->msg.rec;
@@ -125,12 +150,14 @@ static void on_end(struct cm_keeper *k)
 	if (slot < 0)
 		return;
 	e = &k->execs[slot];
+	take_started(k, e, &rec.body.end);
 	add_group_usage(k, e, &rec.body.end);
 	/* who is told that it has ended finds its result */
 	if (e->job)
 		cm_job_end(&e->job, &rec.body.end);
 	cm_keeper_exec_ended(k, slot, &rec);
 	cm_keeper_was_active(k);
+	tell_started(k, e);
 	tell_ended(k, e, &rec.body.end);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
 		k->end_reason = CM_ENDED_TEMPORARY;
@@ -178,6 +205,36 @@ static const struct {
 	{ CM_REC_FAILED, on_failed }, { CM_REC_SLOT_FREE, on_slot_free },
 };
 
+/* 1, or what cm_proto_recv says when there is none. */
+static int take_answer(struct cm_keeper *k)
+{
+	int r = cm_proto_recv(k->init_sock, &k->msg);
+
+	for (size_t i = 0; r == 1 && i < CM_ARRAY_SIZE(answers); i++) {
+		if (answers[i].type == k->msg.rec.type) {
+			answers[i].run(k);
+			break;
+		}
+	}
+	if (r == 1)
+		cm_msg_clear(&k->msg);
+	return r;
+}
+
+/* The events of starts are written when all who wait for a word of init's have theirs. */
+static int take_answers(struct cm_keeper *k)
+{
+	/* until the first record is sent to init, its socket blocks (requests.c) */
+	int max = k->outbox.loop ? MAX_ANSWERS : 1;
+	int r = 1;
+
+	for (int i = 0; i < max && r == 1; i++)
+		r = take_answer(k);
+	for (size_t i = 0; i < CM_MAX_EXECS && k->n_starts_due > 0; i++)
+		tell_started(k, &k->execs[i]);
+	return r;
+}
+
 /* Init is part of the jail: what it says is checked, and what is malformed ends the session. */
 void cm_keeper_answer(struct cm_keeper *k)
 {
@@ -188,19 +245,9 @@ void cm_keeper_answer(struct cm_keeper *k)
 	(void)cm_outbox_flush(&k->outbox);
 	if (cm_outbox_is_empty(&k->outbox))
 		cm_keeper_clients_resume(k);
-	r = cm_proto_recv(k->init_sock, &k->msg);
-	if (r == -EAGAIN)
+	r = take_answers(k);
+	if (r == 1 || r == -EAGAIN)
 		return;
-	if (r == 1) {
-		for (size_t i = 0; i < CM_ARRAY_SIZE(answers); i++) {
-			if (answers[i].type == k->msg.rec.type) {
-				answers[i].run(k);
-				break;
-			}
-		}
-		cm_msg_clear(&k->msg);
-		return;
-	}
 	if (k->state != CM_KS_STOPPING && k->end_reason == 0) {
 		(void)cm_error_set(&err, CM_E_ISOLATION, 0,
 				   "the session's init ended unexpectedly");

@@ -13,6 +13,7 @@
 #include "isolation/keeper/keeper.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/peer.h"
 #include "runtime/store/keeper_lock.h"
 
@@ -21,15 +22,30 @@
 /* no descriptor is left for another client */
 #define REST_MS 100
 
+void cm_keeper_greet(struct cm_keeper *k, int client)
+{
+	struct cm_keeper_client *c = &k->clients[client];
+	struct cm_rec rec;
+
+	if (c->sock < 0 || !c->is_greeting_due)
+		return;
+	c->is_greeting_due = false;
+	cm_keeper_fill_up(k, &rec);
+	cm_keeper_tell(k, client, &rec, NULL, NULL, 0);
+}
+
 void cm_keeper_tell(struct cm_keeper *k, int client, struct cm_rec *rec, const void *blob,
 		    const int *fds, unsigned int n_fds)
 {
+	if (client >= 0)
+		cm_keeper_greet(k, client);
 	if (client >= 0 && cm_proto_send(k->clients[client].sock, rec, blob, fds, n_fds) < 0)
 		cm_keeper_client_drop(k, client);
 }
 
 void cm_keeper_refuse_as(struct cm_keeper *k, int client, uint64_t id, const struct cm_error *why)
 {
+	cm_keeper_greet(k, client);
 	if (cm_proto_send_error(k->clients[client].sock, CM_REC_REFUSED, id, why) < 0)
 		cm_keeper_client_drop(k, client);
 }
@@ -205,11 +221,26 @@ void cm_keeper_clients_resume(struct cm_keeper *k)
 /* The keeper's own never change; known from the first client on. */
 struct own_namespace {
 	const char *name;
+	/* of its descriptor */
+	unsigned long ioctl;
 	struct stat st;
 	bool is_known;
 };
 
-static bool same_namespace(pid_t pid, struct own_namespace *own)
+/* By its descriptor; before Linux 6.11, and where that is not permitted, by its number in /proc. */
+static bool stat_namespace(const struct cm_peer *peer, const struct own_namespace *own,
+			   struct stat *ret)
+{
+	CM_AUTO_FD int fd = cm_sys_pidfd_namespace(peer->pidfd, own->ioctl);
+	char path[64];
+
+	if (fd >= 0)
+		return fstat(fd, ret) == 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)peer->pid, own->name);
+	return stat(path, ret) == 0;
+}
+
+static bool same_namespace(const struct cm_peer *peer, struct own_namespace *own)
 {
 	char path[64];
 	struct stat theirs;
@@ -218,8 +249,7 @@ static bool same_namespace(pid_t pid, struct own_namespace *own)
 	if (!own->is_known && stat(path, &own->st) < 0)
 		return false;
 	own->is_known = true;
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, own->name);
-	return stat(path, &theirs) == 0 && theirs.st_ino == own->st.st_ino &&
+	return stat_namespace(peer, own, &theirs) && theirs.st_ino == own->st.st_ino &&
 	       theirs.st_dev == own->st.st_dev;
 }
 
@@ -229,16 +259,16 @@ static bool same_namespace(pid_t pid, struct own_namespace *own)
  */
 static bool is_allowed(int sock)
 {
-	static struct own_namespace user = { .name = "user" };
-	static struct own_namespace pid = { .name = "pid" };
+	static struct own_namespace user = { .name = "user", .ioctl = CM_PIDFD_GET_USER_NAMESPACE };
+	static struct own_namespace pid = { .name = "pid", .ioctl = CM_PIDFD_GET_PID_NAMESPACE };
 	struct cm_peer peer = CM_PEER_INIT;
 	bool is_ours;
 
 	if (cm_peer_of(sock, &peer) < 0)
 		return false;
 	/* last: it lives, so what the number showed was its own */
-	is_ours = peer.uid == geteuid() && same_namespace(peer.pid, &user) &&
-		  same_namespace(peer.pid, &pid) && cm_peer_lives(&peer);
+	is_ours = peer.uid == geteuid() && same_namespace(&peer, &user) &&
+		  same_namespace(&peer, &pid) && cm_peer_lives(&peer);
 	cm_peer_close(&peer);
 	return is_ours;
 }
@@ -273,7 +303,9 @@ static void on_connect(struct cm_loop *loop, int fd, uint32_t events, void *data
 		(void)close(sock);
 		return;
 	}
-	(void)cm_keeper_client_add(data, sock, false, NULL);
+	/* mostly it has said already what it wants */
+	if (cm_keeper_client_add(data, sock, false, NULL) == CM_OK)
+		cm_keeper_request(data, index_of(data, sock));
 }
 
 int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err)

@@ -70,7 +70,7 @@ static int take_slot(struct cm_keeper *k, struct cm_cgroup_leaf *ret_leaf)
 		if (r != CM_E_BUSY)
 			break;
 	}
-	*ret_leaf = (struct cm_cgroup_leaf){ -1, -1 };
+	*ret_leaf = (struct cm_cgroup_leaf){ -1, -1, false };
 	return first;
 }
 
@@ -80,6 +80,8 @@ void cm_keeper_exec_free(struct cm_keeper *k, uint32_t slot)
 
 	if (e->is_leaf_spent)
 		cm_cgroup_leaf_drop(&k->cgroup, slot);
+	else
+		cm_cgroup_leaf_settle(&k->cgroup, slot);
 	free(e->text);
 	e->text = NULL;
 	e->is_used = false;
@@ -205,7 +207,7 @@ static void refuse_one_more(struct cm_keeper *k, int client)
 void cm_keeper_exec(struct cm_keeper *k, int client)
 {
 	struct cm_rec rec = k->msg.rec;
-	struct cm_cgroup_leaf leaf = { -1, -1 };
+	struct cm_cgroup_leaf leaf = { -1, -1, false };
 	struct cm_error err = CM_ERROR_INIT;
 	uint32_t len = text_len(&k->msg);
 	uint64_t client_id = rec.id;
@@ -231,14 +233,16 @@ void cm_keeper_exec(struct cm_keeper *k, int client)
 	if (!k->is_temporary)
 		rec.body.exec.flags &= ~CM_EXECF_LAST;
 	fill(k, &k->execs[slot], client, &rec, (uint32_t)slot);
-	if (!k->is_temporary)
-		keep_text(&k->execs[slot], &k->msg, len);
-	cm_keeper_was_active(k);
 	r = start(k, slot, &rec, len, &leaf, &err);
+	cm_keeper_was_active(k);
 	if (r < 0) {
 		take_back(k, slot);
 		cm_keeper_refuse_as(k, client, client_id, &err);
+		return;
 	}
+	/* when it is on its way */
+	if (!k->is_temporary)
+		keep_text(&k->execs[slot], &k->msg, len);
 }
 
 static void add_item(struct cm_buf *out, const struct cm_keeper_exec *e)

@@ -11,11 +11,38 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/buf.h"
 
+/* of a usual command and environment */
+#define KEPT_MAX (32U * 1024)
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 static int malformed(struct cm_error *err)
 {
 	return cm_error_set(err, CM_E_PROTOCOL, 0, "malformed request to start a command");
+}
+
+static void give_back(struct cm_image_memory *memory)
+{
+	free(memory->at);
+	*memory = (struct cm_image_memory){ NULL, 0 };
+}
+
+/* At least size bytes, of any content; NULL: there are none. */
+static void *make_room(struct cm_image_memory *memory, size_t size)
+{
+	if (size <= memory->size)
+		return memory->at;
+	give_back(memory);
+	memory->at = cm_malloc(size);
+	memory->size = memory->at ? size : 0;
+	return memory->at;
+}
+
+void cm_image_settle(struct cm_image_memory memory[CM_IMAGE_MEMORIES])
+{
+	for (size_t i = 0; i < CM_IMAGE_MEMORIES; i++) {
+		if (memory[i].size > KEPT_MAX)
+			give_back(&memory[i]);
+	}
 }
 
 static const char *path_of(char *const *env)
@@ -37,11 +64,11 @@ static size_t count_dirs(const char *path)
 }
 
 /* Vector of candidates and their texts in one block; an empty entry is the current directory. */
-static void *make_paths(const char *name, const char *path, char ***ret)
+static char **make_paths(const char *name, const char *path, struct cm_image_memory *memory)
 {
 	size_t n = count_dirs(path);
 	size_t name_len = strlen(name);
-	char **v = cm_malloc((n + 1) * sizeof(*v) + strlen(path) + n * (name_len + 3));
+	char **v = make_room(memory, (n + 1) * sizeof(*v) + strlen(path) + n * (name_len + 3));
 	char *text;
 
 	if (!v)
@@ -61,19 +88,17 @@ static void *make_paths(const char *name, const char *path, char ***ret)
 		path += len + 1;
 	}
 	v[n] = NULL;
-	*ret = v;
 	return v;
 }
 
-static void *make_single_path(char *name, char ***ret)
+static char **make_single_path(char *name, struct cm_image_memory *memory)
 {
-	char **v = cm_malloc(2 * sizeof(*v));
+	char **v = make_room(memory, 2 * sizeof(*v));
 
 	if (!v)
 		return NULL;
 	v[0] = name;
 	v[1] = NULL;
-	*ret = v;
 	return v;
 }
 
@@ -117,45 +142,39 @@ static int split(char *blob, size_t len, const struct cm_rec_exec *exec, char **
 	return p == end ? CM_OK : CM_E_PROTOCOL;
 }
 
-int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_memory[2],
-		   struct cm_error *err)
+int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image,
+		   struct cm_image_memory memory[CM_IMAGE_MEMORIES], struct cm_error *err)
 {
 	const struct cm_rec_exec *exec = &msg->rec.body.exec;
 	const char *cwd = NULL;
 	char **argv;
 	char **env;
-	char **paths = NULL;
+	char **paths;
 	char **v;
-	void *paths_memory;
 
 	if (exec->n_args == 0 || exec->n_args > CM_PROTO_MAX_ARGS ||
 	    exec->n_env > CM_PROTO_MAX_ARGS || msg->rec.len == 0)
 		return malformed(err);
 	/* a free slot in front, two terminators */
-	v = cm_malloc(((size_t)exec->n_args + exec->n_env + 3) * sizeof(*v) + msg->rec.len + 1);
+	v = make_room(&memory[0],
+		      ((size_t)exec->n_args + exec->n_env + 3) * sizeof(*v) + msg->rec.len + 1);
 	if (!v)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	memcpy(v + exec->n_args + exec->n_env + 3, msg->blob, (size_t)msg->rec.len + 1);
 	if (split((char *)(v + exec->n_args + exec->n_env + 3), msg->rec.len, exec, v, &cwd) < 0 ||
-	    !v[1]) {
-		free(v);
+	    !v[1])
 		return malformed(err);
-	}
 	argv = v + 1;
 	env = argv + exec->n_args + 1;
 	if (is_searched(exec, argv[0], path_of(env)))
-		paths_memory = make_paths(argv[0], path_of(env), &paths);
+		paths = make_paths(argv[0], path_of(env), &memory[1]);
 	else
-		paths_memory = make_single_path(argv[0], &paths);
-	if (!paths_memory) {
-		free(v);
+		paths = make_single_path(argv[0], &memory[1]);
+	if (!paths)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
-	}
 	image->cwd = cwd;
 	image->argv = argv;
 	image->env = env;
 	image->paths = paths;
-	ret_memory[0] = v;
-	ret_memory[1] = paths_memory;
 	return CM_OK;
 }

@@ -8,12 +8,21 @@
 #include "isolation/keeper/exec.h"
 #include "isolation/keeper/proto.h"
 
+/* What an image points to: kept from one command of a slot to the next. Zero-initialise. */
+struct cm_image_memory {
+	void *at;
+	size_t size;
+};
+#define CM_IMAGE_MEMORIES 2
+
 /*
- * Copies msg's blob and fills argv, env, paths and cwd of the image. The memory behind them is
- * *ret_memory[0..1], freed by the caller when the child has reported. CM_E_PROTOCOL when the counts
- * and the blob do not agree; then the image is as it was.
+ * Copies msg's blob and fills argv, env, paths and cwd of the image. What they point to is in memory,
+ * the caller's until the child has reported. CM_E_PROTOCOL when the counts and the blob do not agree;
+ * then the image is as it was.
  */
-int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image, void *ret_memory[2],
-		   struct cm_error *err);
+int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image,
+		   struct cm_image_memory memory[CM_IMAGE_MEMORIES], struct cm_error *err);
+/* The child has reported: what is large is given back, the rest is for the next command. */
+void cm_image_settle(struct cm_image_memory memory[CM_IMAGE_MEMORIES]);
 
 #endif

@@ -30,6 +30,8 @@ enum cm_keeper_state {
 struct cm_keeper_client {
 	int sock;
 	bool has_said_hello;
+	/* its HELLO is to be answered, before all else */
+	bool is_greeting_due;
 	/* of another protocol version: only what is frozen is understood */
 	bool is_foreign;
 	/* CLOCK_MONOTONIC; of one that has not: dropped then */
@@ -54,6 +56,8 @@ struct cm_keeper_exec {
 	bool is_leaf_spent;
 	/* inside the jail; 0: not known yet */
 	int32_t pid;
+	/* its event is to be written */
+	bool is_start_due;
 	/* CLOCK_REALTIME */
 	int64_t started_ms;
 	/* cwd and arguments, cut; owned */
@@ -106,6 +110,7 @@ struct cm_keeper {
 	/* for the first of them that has not said hello; -1: none */
 	int hello_timer;
 	struct cm_keeper_exec execs[CM_MAX_EXECS];
+	unsigned int n_starts_due;
 	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
 	struct cm_keeper_job *jobs;
 	unsigned int n_jobs;
@@ -141,6 +146,8 @@ void cm_keeper_client_greeted(struct cm_keeper *k, int client);
 void cm_keeper_client_pause(struct cm_keeper *k, int client);
 void cm_keeper_clients_resume(struct cm_keeper *k);
 int cm_keeper_listen(struct cm_keeper *k, struct cm_error *err);
+/* The answer to its HELLO, if that is due; what it is told else comes after that. */
+void cm_keeper_greet(struct cm_keeper *k, int client);
 /* client -1: nobody. Who does not read is dropped. */
 void cm_keeper_tell(struct cm_keeper *k, int client, struct cm_rec *rec, const void *blob,
 		    const int *fds, unsigned int n_fds);

@@ -3,6 +3,7 @@
 #include "isolation/keeper/proto.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -52,7 +53,7 @@ static char no_blob[1];
 
 void cm_msg_init(struct cm_msg *msg)
 {
-	memset(msg, 0, sizeof(*msg));
+	memset(msg, 0, offsetof(struct cm_msg, small));
 	for (size_t i = 0; i < CM_ARRAY_SIZE(msg->fds); i++)
 		msg->fds[i] = -1;
 }
@@ -60,7 +61,7 @@ void cm_msg_init(struct cm_msg *msg)
 void cm_msg_clear(struct cm_msg *msg)
 {
 	cm_sock_close_fds(msg->fds);
-	if (msg->blob != no_blob)
+	if (msg->blob != no_blob && msg->blob != msg->small)
 		free(msg->blob);
 	cm_msg_init(msg);
 }
@@ -96,7 +97,7 @@ static int take_blob(struct cm_msg *msg, const char *inline_blob, size_t inline_
 		msg->blob = no_blob;
 		return inline_len == 0 ? 0 : -EBADMSG;
 	}
-	msg->blob = cm_malloc((size_t)msg->rec.len + 1);
+	msg->blob = msg->rec.len < CM_MSG_SMALL ? msg->small : cm_malloc((size_t)msg->rec.len + 1);
 	if (!msg->blob)
 		return -ENOMEM;
 	msg->blob[msg->rec.len] = '\0';

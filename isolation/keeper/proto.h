@@ -72,7 +72,8 @@ enum cm_rec_type {
 
 	/* keeper -> client: HELLO was accepted, or (temporary session) the jail is up. body.up */
 	CM_REC_UP = 64,
-	/* keeper -> client: the exec runs. With CM_EXECF_TTY one descriptor: the pty's master,
+	/* keeper -> client: the exec runs, unless it has ended by the time that it would be told (END
+	 * says it then). With CM_EXECF_TTY one descriptor: the pty's master,
 	 * whose size the client then sets itself */
 	CM_REC_STARTED = 65,
 	/* keeper -> client: the exec ended. body.end */
@@ -273,6 +274,8 @@ struct cm_rec_end {
 	uint64_t max_rss_bytes;
 	/* of the session's group; 0: not known */
 	uint64_t memory_peak_bytes;
+	/* of a command that was executed and has ended before that was told: there is no STARTED */
+	struct cm_rec_started started;
 };
 
 #define CM_USAGE_UNKNOWN UINT64_MAX
@@ -332,6 +335,9 @@ int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds
 /* A REFUSED or FAILED record with *why as its blob. */
 int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_error *why);
 
+/* Blobs of most requests: kept in the message, since every allocation of a page is a mapping. */
+#define CM_MSG_SMALL 4096U
+
 struct cm_msg {
 	struct cm_rec rec;
 	/* rec.len bytes, NUL-terminated one byte further; cm_msg_clear's to free */
@@ -339,6 +345,8 @@ struct cm_msg {
 	/* unused ones are -1; the memfd is taken out */
 	int fds[8];
 	unsigned int n_fds;
+	/* what blob points to where it fits, so that a message is not copied. Last: never cleared */
+	char small[CM_MSG_SMALL];
 };
 /*
  * Receive one message. 1: got one; 0: end of file; negative errno: -EAGAIN when there is none,

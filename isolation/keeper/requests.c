@@ -82,7 +82,6 @@ static void op_hello(struct cm_keeper *k, int client)
 {
 	const char *id = cm_plan_str(&k->plan, k->plan.header->session_id);
 	struct cm_keeper_client *c = &k->clients[client];
-	struct cm_rec rec;
 
 	/* the socket's name is a hash: the whole id decides */
 	if (strcmp(k->msg.blob, id) != 0) {
@@ -96,8 +95,7 @@ static void op_hello(struct cm_keeper *k, int client)
 		refuse_version(k, client, id);
 		return;
 	}
-	cm_keeper_fill_up(k, &rec);
-	cm_keeper_tell(k, client, &rec, NULL, NULL, 0);
+	c->is_greeting_due = true;
 }
 
 static void op_info(struct cm_keeper *k, int client)
@@ -223,7 +221,7 @@ static bool is_allowed(const struct cm_keeper *k, const struct cm_keeper_client 
 	       (!c->is_foreign || requests[i].is_frozen);
 }
 
-void cm_keeper_request(struct cm_keeper *k, int client)
+static void take_request(struct cm_keeper *k, int client)
 {
 	struct cm_keeper_client *c = &k->clients[client];
 	int r = cm_proto_recv(c->sock, &k->msg);
@@ -246,6 +244,17 @@ void cm_keeper_request(struct cm_keeper *k, int client)
 	}
 	refuse_request(k, client);
 	cm_msg_clear(&k->msg);
+}
+
+void cm_keeper_request(struct cm_keeper *k, int client)
+{
+	const struct cm_keeper_client *c = &k->clients[client];
+
+	take_request(k, client);
+	/* a command comes together with HELLO, and is on its way before that is answered */
+	if (c->sock >= 0 && c->is_greeting_due && !c->is_paused)
+		take_request(k, client);
+	cm_keeper_greet(k, client);
 }
 
 static void on_stop_deadline(struct cm_loop *loop, int timer, void *data)

@@ -221,6 +221,7 @@ _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock)
 	serve.plan = plan;
 	serve.sock = sock;
 	serve.timer = -1;
+	serve.report_timer = -1;
 	cm_msg_init(&serve.msg);
 	r = prepare(&err);
 	if (r < 0) {

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "isolation/keeper/exec.h"
+#include "isolation/keeper/image.h"
 #include "isolation/keeper/outbox.h"
 #include "isolation/keeper/proto.h"
 #include "isolation/keeper/tree.h"
@@ -37,15 +38,20 @@ struct cm_serve_exec {
 	uint32_t flags;
 	/* of its main process; 0: it has ended */
 	pid_t pid;
+	/* the same, of one that its end has to tell of; 0: it was told */
+	pid_t started_pid;
 	int pidfd;
 	int report_fd;
+	/* not watched yet: what it has to say is heard with the command's end, or a little later */
+	bool is_report_late;
 	int pty_fd;
 	int join_fd;
 	int kill_fd;
 	bool is_leaf_v2;
 	struct cm_mark mark;
 	struct cm_exec_image image;
-	void *memory[2];
+	/* this and the stack stay with the slot */
+	struct cm_image_memory memory[CM_IMAGE_MEMORIES];
 	void *stack;
 	int64_t start_us;
 	/* of its main process */
@@ -68,6 +74,8 @@ struct cm_serve {
 	struct cm_loop loop;
 	/* for the first exec that is due; -1: none is */
 	int timer;
+	/* for the reports that are late; -1: none is */
+	int report_timer;
 	/* those of execs from here on were never used: not even their memory is touched */
 	size_t n_slots;
 	struct cm_serve_exec execs[CM_MAX_EXECS];
@@ -87,10 +95,12 @@ void cm_serve_send(struct cm_serve *serve, struct cm_rec *rec, const int *fds, u
 void cm_serve_refuse(struct cm_serve *serve, uint64_t id, const struct cm_error *err);
 
 /* serve_start.c */
-/* An EXEC record: answered by STARTED or REFUSED, and by END. */
+/* An EXEC record: answered by REFUSED, or by STARTED and END (or END that tells both). */
 void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg);
 /* What the command's process has to say about its start; a no-op when it was heard. */
 void cm_serve_take_report(struct cm_serve_exec *e);
+/* What was there for its process until that executed; again is no harm. */
+void cm_serve_drop(struct cm_serve_exec *e);
 
 /* serve_end.c */
 /* Its time limit, or its grace while it is ENDING, is over. */

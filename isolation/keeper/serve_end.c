@@ -48,9 +48,12 @@ static void tell_end(struct cm_serve_exec *e)
 		rec.body.end.flags |= CM_ENDF_CHILDREN_LEFT;
 		e->phase = CM_PHASE_LINGERING;
 	}
+	rec.body.end.started.pid = e->started_pid;
 	cm_serve_send(e->serve, &rec, NULL, 0);
 	if (is_last)
 		cm_serve_leave(e->serve);
+	cm_serve_drop(e);
+	cm_fd_close(&e->pidfd);
 	if (e->phase != CM_PHASE_LINGERING)
 		cm_serve_release_slot(e);
 }
@@ -87,7 +90,6 @@ void cm_serve_finish(struct cm_serve_exec *e)
 	e->end_us = cm_clock_mono_us();
 	/* while its tree is waited for, the number may become another process's */
 	e->pid = 0;
-	cm_fd_close(&e->pidfd);
 	cm_fd_close(&e->pty_fd);
 	if (e->phase == CM_PHASE_ENDING) {
 		settle(e);

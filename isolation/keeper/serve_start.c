@@ -19,13 +19,16 @@
 #include "runtime/base/fd.h"
 
 #define STACK_SIZE (32U * 1024)
+/*
+ * Most commands end sooner, and who waits for such a one has no use for the news that it runs: init,
+ * keeper and client would be woken for it, on the processors that the command could have.
+ */
+#define REPORT_LATE_MS 3
 
 /* The child has executed or is dead: nothing reads its image any more. */
-static void drop_image(struct cm_serve_exec *e)
+void cm_serve_drop(struct cm_serve_exec *e)
 {
-	free(e->memory[0]);
-	free(e->memory[1]);
-	e->memory[0] = e->memory[1] = NULL;
+	cm_image_settle(e->memory);
 	for (int i = 0; i < 3; i++) {
 		/* 0 to 2 are init's own */
 		if (e->image.stdio[i] > 2) {
@@ -41,10 +44,21 @@ static void drop_image(struct cm_serve_exec *e)
 	cm_fd_close(&e->join_fd);
 }
 
+/* Who wants the terminal's master, or only to know that it was started, waits for that. */
+static bool is_start_awaited(const struct cm_serve_exec *e)
+{
+	return (e->flags & (CM_EXECF_TTY | CM_EXECF_DETACH)) != 0;
+}
+
+/* Of one that has ended the end tells it, unless who started it waits for nothing else. */
 static void started(struct cm_serve_exec *e)
 {
 	struct cm_rec rec = { .type = CM_REC_STARTED, .id = e->id };
 
+	if (e->has_exited && !is_start_awaited(e)) {
+		e->started_pid = e->pid;
+		return;
+	}
 	rec.body.started.pid = e->pid;
 	cm_serve_send(e->serve, &rec, &e->pty_fd, e->pty_fd >= 0 ? 1 : 0);
 	cm_fd_close(&e->pty_fd);
@@ -77,13 +91,16 @@ void cm_serve_take_report(struct cm_serve_exec *e)
 	n = read(e->report_fd, &word, sizeof(word));
 	cm_loop_remove(&e->serve->loop, e->report_fd);
 	cm_fd_close(&e->report_fd);
-	drop_image(e);
 	if (n == (ssize_t)sizeof(word)) {
+		cm_serve_drop(e);
 		bury(e);
 		cm_serve_finish_not_executed(e, word);
 		return;
 	}
 	started(e);
+	/* of one that has ended: when that was told */
+	if (!e->has_exited)
+		cm_serve_drop(e);
 }
 
 static void on_report(struct cm_loop *loop, int fd, uint32_t events, void *data)
@@ -94,6 +111,48 @@ static void on_report(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	(void)fd;
 	(void)events;
 	cm_serve_take_report(e);
+}
+
+static void on_late_reports(struct cm_loop *loop, int timer, void *data);
+
+static void arm_late_reports(struct cm_serve *serve)
+{
+	if (serve->report_timer < 0)
+		serve->report_timer =
+			cm_loop_timer_add(&serve->loop, cm_clock_mono_ms() + REPORT_LATE_MS,
+					  on_late_reports, serve);
+}
+
+/* Those of a moment ago have most of it before them still. */
+static void on_late_reports(struct cm_loop *loop, int timer, void *data)
+{
+	struct cm_serve *serve = data;
+	bool is_any_left = false;
+
+	(void)timer;
+	serve->report_timer = -1;
+	for (size_t i = 0; i < serve->n_slots; i++) {
+		struct cm_serve_exec *e = &serve->execs[i];
+
+		if (e->phase == CM_PHASE_FREE || !e->is_report_late || e->report_fd < 0)
+			continue;
+		e->is_report_late =
+			cm_loop_add(loop, e->report_fd, EPOLLIN, on_report, e, NULL) < 0;
+		is_any_left = is_any_left || e->is_report_late;
+	}
+	if (is_any_left)
+		arm_late_reports(serve);
+}
+
+static int await_report(struct cm_serve_exec *e, struct cm_error *err)
+{
+	if (is_start_awaited(e))
+		return cm_loop_add(&e->serve->loop, e->report_fd, EPOLLIN, on_report, e, err);
+	e->is_report_late = true;
+	arm_late_reports(e->serve);
+	return e->serve->report_timer >= 0
+		       ? CM_OK
+		       : cm_error_set(err, CM_E_LIMIT, 0, "no timer for the command's start");
 }
 
 /* stdin, stdout, stderr as the flags say, then the leaf's two. */
@@ -201,7 +260,7 @@ static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *e
 	if (r < 0)
 		return cm_error_set(err, r == -EAGAIN ? CM_E_LIMIT : CM_E_SYS, -r,
 				    "cannot start a process in the session");
-	r = cm_loop_add(&e->serve->loop, e->report_fd, EPOLLIN, on_report, e, err);
+	r = await_report(e, err);
 	if (r == CM_OK && req.timeout_ms != 0)
 		cm_serve_due_after(e, req.timeout_ms);
 	return r;
@@ -211,6 +270,7 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	uint32_t slot = msg->rec.body.exec.slot;
+	struct cm_image_memory memory[CM_IMAGE_MEMORIES];
 	struct cm_serve_exec *e;
 	void *stack;
 
@@ -224,7 +284,9 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 		serve->n_slots = (size_t)slot + 1;
 	e = &serve->execs[slot];
 	stack = e->stack;
+	memcpy(memory, e->memory, sizeof(memory));
 	memset(e, 0, sizeof(*e));
+	memcpy(e->memory, memory, sizeof(memory));
 	e->serve = serve;
 	e->stack = stack;
 	e->phase = CM_PHASE_STARTING;
@@ -241,7 +303,7 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 		cm_loop_remove(&serve->loop, e->report_fd);
 		cm_fd_close(&e->report_fd);
 	}
-	drop_image(e);
+	cm_serve_drop(e);
 	cm_fd_close(&e->pidfd);
 	cm_fd_close(&e->pty_fd);
 	cm_serve_refuse(serve, e->id, &err);

@@ -46,6 +46,7 @@ void cm_cgroup_init(struct cm_cgroup *cg)
 		cg->base_fd[i] = -1;
 		cg->tasks_fd[i] = -1;
 	}
+	cg->oom_fd = -1;
 }
 
 static void close_fds(struct cm_cgroup *cg)
@@ -60,6 +61,7 @@ static void close_fds(struct cm_cgroup *cg)
 		cm_fd_close(&cg->base_fd[i]);
 		cm_fd_close(&cg->tasks_fd[i]);
 	}
+	cm_fd_close(&cg->oom_fd);
 	cg->kind = CM_CGROUP_NONE;
 	cg->enforced = 0;
 	cg->name[0] = '\0';
@@ -195,7 +197,7 @@ static int leaf_parent(const struct cm_cgroup *cg)
 static int make_leaf(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
 		     struct cm_error *err)
 {
-	struct cm_cgroup_leaf leaf = { -1, -1 };
+	struct cm_cgroup_leaf leaf = { -1, -1, false };
 	char name[CM_CGROUP_LEAF_NAME_SIZE];
 	int parent = leaf_parent(cg);
 	CM_AUTO_FD int fd = -1;
@@ -234,6 +236,12 @@ static bool is_empty(struct cm_cgroup *cg, unsigned int slot)
 	return cm_read_file_at(leaf_parent(cg), path, text, sizeof(text)) == 0;
 }
 
+void cm_cgroup_leaf_settle(struct cm_cgroup *cg, unsigned int slot)
+{
+	if (slot < cg->n_leaves && cg->leaves[slot].join_fd >= 0)
+		cg->leaves[slot].is_seen_empty = is_empty(cg, slot);
+}
+
 int cm_cgroup_leaf_take(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
 			struct cm_error *err)
 {
@@ -247,11 +255,13 @@ int cm_cgroup_leaf_take(struct cm_cgroup *cg, unsigned int slot, struct cm_cgrou
 		return CM_E_UNSUPPORTED;
 	}
 	for (; cg->n_leaves <= slot; cg->n_leaves++)
-		cg->leaves[cg->n_leaves] = (struct cm_cgroup_leaf){ -1, -1 };
+		cg->leaves[cg->n_leaves] = (struct cm_cgroup_leaf){ -1, -1, false };
 	if (cg->leaves[slot].join_fd < 0)
 		r = make_leaf(cg, slot, &cg->leaves[slot], err);
-	else if (!is_empty(cg, slot))
+	else if (!cg->leaves[slot].is_seen_empty && !is_empty(cg, slot))
 		r = cm_error_set(err, CM_E_BUSY, 0, "the last command's processes are there still");
+	if (r == CM_OK)
+		cg->leaves[slot].is_seen_empty = false;
 	*ret = cg->leaves[slot];
 	return r;
 }
@@ -291,10 +301,11 @@ uint64_t cm_cgroup_oom_kills(struct cm_cgroup *cg)
 
 	/* a hierarchy that is not there leaves it at 0: not known */
 	if (cg->kind == CM_CGROUP_V2)
-		(void)cm_cgroup_read_key(cg->group_fd[0], "memory.events", "oom_kill", &n);
+		(void)cm_cgroup_read_key_again(cg->group_fd[0], "memory.events", &cg->oom_fd,
+					       "oom_kill", &n);
 	else if (cg->kind == CM_CGROUP_V1 && cg->group_fd[CM_CGI_MEMORY] >= 0)
-		(void)cm_cgroup_read_key(cg->group_fd[CM_CGI_MEMORY], "memory.oom_control",
-					 "oom_kill", &n);
+		(void)cm_cgroup_read_key_again(cg->group_fd[CM_CGI_MEMORY], "memory.oom_control",
+					       &cg->oom_fd, "oom_kill", &n);
 	return n;
 }
 

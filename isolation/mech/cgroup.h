@@ -30,6 +30,8 @@ struct cm_cgroup_leaf {
 	int join_fd;
 	/* v2: O_WRONLY cgroup.kill; v1: O_RDWR freezer.state */
 	int kill_fd;
+	/* it was seen empty after its last exec; only the next one can enter it */
+	bool is_seen_empty;
 };
 
 struct cm_cgroup {
@@ -45,6 +47,8 @@ struct cm_cgroup {
 	int base_fd[CM_CG_N];
 	/* v1: O_WRONLY tasks */
 	int tasks_fd[CM_CG_N];
+	/* each exec reads it; -1: not yet */
+	int oom_fd;
 	/* CM_CG_* (CM_CG_SWAP too) of limits that are written and read back */
 	uint32_t enforced;
 	uid_t init_kuid;
@@ -88,6 +92,8 @@ int cm_cgroup_make(struct cm_cgroup *cg, const struct cm_plan *plan, uid_t init_
  */
 int cm_cgroup_leaf_take(struct cm_cgroup *cg, unsigned int slot, struct cm_cgroup_leaf *ret,
 			struct cm_error *err);
+/* Off the way of commands: is the slot's leaf empty, now that its exec has ended? */
+void cm_cgroup_leaf_settle(struct cm_cgroup *cg, unsigned int slot);
 /*
  * Make the slot's leaf anew next time. After it was killed: Linux (seen in 6.18) kills what is cloned
  * into a v2 group whose cgroup.kill was ever written, since it compares the group's count of kills

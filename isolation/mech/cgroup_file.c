@@ -4,6 +4,7 @@
  * pages), narrows (cpuset) and, on old or odd configurations, accepts without effect.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,19 +39,37 @@ int cm_cgroup_read_u64(int dirfd, const char *file, uint64_t *ret)
 	return text_to_u64(text, ret);
 }
 
-int cm_cgroup_read_key(int dirfd, const char *file, const char *key, uint64_t *ret)
+static int find_key(char *text, const char *key, uint64_t *ret)
 {
-	char text[4096];
 	size_t key_len = strlen(key);
 	char *save = NULL;
-	ssize_t n = cm_read_file_at(dirfd, file, text, sizeof(text));
 
-	if (n < 0)
-		return (int)n;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		if (strncmp(line, key, key_len) == 0 && line[key_len] == ' ')
 			return text_to_u64(line + key_len + 1, ret);
 	return -ENOENT;
+}
+
+int cm_cgroup_read_key(int dirfd, const char *file, const char *key, uint64_t *ret)
+{
+	char text[4096];
+	ssize_t n = cm_read_file_at(dirfd, file, text, sizeof(text));
+
+	return n < 0 ? (int)n : find_key(text, key, ret);
+}
+
+int cm_cgroup_read_key_again(int dirfd, const char *file, int *fd, const char *key, uint64_t *ret)
+{
+	char text[4096];
+	ssize_t n;
+
+	if (*fd < 0)
+		*fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	n = *fd < 0 ? -1 : pread(*fd, text, sizeof(text) - 1, 0);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return find_key(text, key, ret);
 }
 
 static int write_u64(int dirfd, const char *file, uint64_t value)

@@ -22,6 +22,8 @@
 int cm_cgroup_read_u64(int dirfd, const char *file, uint64_t *ret);
 /* The number after "key " in a file of such lines; -ENOENT when it has none. */
 int cm_cgroup_read_key(int dirfd, const char *file, const char *key, uint64_t *ret);
+/* The same, through *fd, which is opened the first time (-1) and stays the caller's. */
+int cm_cgroup_read_key_again(int dirfd, const char *file, int *fd, const char *key, uint64_t *ret);
 /* Write, and read back: value, or value rounded down to a multiple of `unit`. */
 int cm_cgroup_set_u64(int dirfd, const char *file, uint64_t value, uint64_t unit);
 /*

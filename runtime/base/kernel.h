@@ -12,6 +12,7 @@
 #include <linux/openat2.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -191,6 +192,15 @@ static inline int cm_sys_fsmount(int fd, unsigned int flags, unsigned int attrs)
 static inline int cm_sys_pidfd_open(pid_t pid, unsigned int flags)
 {
 	return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+/* linux/pidfd.h; Linux 6.11: a descriptor of a namespace that the process is in */
+#define CM_PIDFD_GET_PID_NAMESPACE _IO(0xFF, 5)
+#define CM_PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
+
+static inline int cm_sys_pidfd_namespace(int pidfd, unsigned long request)
+{
+	return (int)syscall(SYS_ioctl, pidfd, request, 0);
 }
 
 static inline int cm_sys_pidfd_send_signal(int pidfd, int sig)

@@ -189,6 +189,10 @@ static void on_end(struct loop *loop, const struct cm_rec_end *end)
 
 	relay->end = *end;
 	relay->has_ended = true;
+	if (end->started.exec_id != 0) {
+		relay->has_started = true;
+		relay->exec_id = end->started.exec_id;
+	}
 	loop->drain_until_ms =
 		cm_clock_mono_ms() + (relay->is_last ? last_drain_ms(relay) : DRAIN_MS);
 	loop->due[0] = bytes_in(relay->wants_tty ? relay->pty_fd : relay->out_fd);

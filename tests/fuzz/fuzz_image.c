@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec_image image = { 0 };
-	void *memory[2] = { NULL, NULL };
+	struct cm_image_memory memory[CM_IMAGE_MEMORIES] = { { NULL, 0 } };
 	struct cm_msg msg;
 	struct cm_rec_exec *exec = &msg.rec.body.exec;
 	int r;
@@ -71,9 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r == CM_OK)
 		check(&image, exec, msg.blob, msg.rec.len);
 	else
-		require(r == CM_E_PROTOCOL && !memory[0] && !memory[1] && !image.argv);
-	free(memory[0]);
-	free(memory[1]);
+		require(r == CM_E_PROTOCOL && !image.argv);
+	for (size_t i = 0; i < CM_IMAGE_MEMORIES; i++)
+		free(memory[i].at);
 	cm_msg_clear(&msg);
 	return 0;
 }

@@ -8,7 +8,7 @@
 struct parsed {
 	struct cm_msg msg;
 	struct cm_exec_image image;
-	void *memory[2];
+	struct cm_image_memory memory[CM_IMAGE_MEMORIES];
 	struct cm_error err;
 };
 
@@ -33,8 +33,8 @@ static int parse(struct parsed *p, const char *blob, size_t len, uint32_t n_args
 static void clear(struct parsed *p)
 {
 	cm_msg_clear(&p->msg);
-	free(p->memory[0]);
-	free(p->memory[1]);
+	for (size_t i = 0; i < CM_IMAGE_MEMORIES; i++)
+		free(p->memory[i].at);
 }
 
 #define PARSE(p, blob, n_args, n_env, flags) parse(p, blob, sizeof(blob) - 1, n_args, n_env, flags)
@@ -81,9 +81,7 @@ static void assert_malformed(struct parsed *p, int r)
 {
 	assert_int_equal(r, CM_E_PROTOCOL);
 	assert_string_equal(p->err.msg, "malformed request to start a command");
-	/* the caller has nothing to free, and nothing half made */
-	assert_null(p->memory[0]);
-	assert_null(p->memory[1]);
+	/* nothing half made */
 	assert_string_equal(p->image.cwd, "untouched");
 	assert_null(p->image.argv);
 	assert_null(p->image.env);
@@ -256,6 +254,43 @@ static void test_large(void **state)
 	clear(&p);
 }
 
+/* A slot's memory serves one command after the other, and what is large goes. */
+static void test_memory_again(void **state)
+{
+	struct cm_image_memory memory[CM_IMAGE_MEMORIES] = { { NULL, 0 } };
+	static char large[128 * 1024];
+	struct parsed p;
+	void *kept;
+
+	(void)state;
+	assert_int_equal(PARSE(&p, "/\0prog\0PATH=/a:/b\0", 1, 1, CM_EXECF_SEARCH_PATH), CM_OK);
+	memcpy(memory, p.memory, sizeof(memory));
+	cm_image_settle(memory);
+	kept = memory[0].at;
+	assert_non_null(kept);
+	assert_non_null(memory[1].at);
+	assert_int_equal(cm_image_parse(&p.msg, &p.image, memory, &p.err), CM_OK);
+	assert_ptr_equal(memory[0].at, kept);
+	ASSERT_VECTOR(p.image.paths, "/a/prog", "/b/prog");
+	memcpy(p.memory, memory, sizeof(memory));
+	cm_msg_clear(&p.msg);
+	memset(large, 'x', sizeof(large) - 1);
+	memcpy(large, "/", 2);
+	p.msg.rec.len = sizeof(large);
+	p.msg.rec.body.exec.n_args = 1;
+	p.msg.rec.body.exec.n_env = 0;
+	p.msg.blob = malloc(sizeof(large) + 1);
+	assert_non_null(p.msg.blob);
+	memcpy(p.msg.blob, large, sizeof(large));
+	p.msg.blob[sizeof(large)] = '\0';
+	assert_int_equal(cm_image_parse(&p.msg, &p.image, p.memory, &p.err), CM_OK);
+	assert_int_equal(strlen(p.image.argv[0]), sizeof(large) - 3);
+	cm_image_settle(p.memory);
+	assert_null(p.memory[0].at);
+	assert_non_null(p.memory[1].at);
+	clear(&p);
+}
+
 static bool parse_once(void *data)
 {
 	struct parsed p;
@@ -265,8 +300,6 @@ static bool parse_once(void *data)
 	is_done = r == CM_OK;
 	if (!is_done) {
 		assert_int_equal(r, CM_E_NOMEM);
-		assert_null(p.memory[0]);
-		assert_null(p.memory[1]);
 		assert_null(p.image.argv);
 		assert_string_equal(p.image.cwd, "untouched");
 	}
@@ -290,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_terminators), cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_path),	    cmocka_unit_test(test_no_search),
 		cmocka_unit_test(test_large),	    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_memory_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
