@@ -197,7 +197,6 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 
 	/* cgroup holds paths for pages: it is not cleared and copied, but read in place */
 	memset(&host, 0, offsetof(struct cm_host, cgroup));
-	host.subids = (struct cm_host_subids){ 0 };
 	host.uid = geteuid();
 	host.gid = getegid();
 	/* users and groups are mapped one by one, and a session's slot is of both */
@@ -220,7 +219,6 @@ int cm_host_read(const struct cm_strv *env, struct cm_host *ret, struct cm_error
 	if (host.uid != 0)
 		read_subids(&host);
 	memcpy(ret, &host, offsetof(struct cm_host, cgroup));
-	ret->subids = host.subids;
 	return CM_OK;
 }
 
@@ -232,5 +230,6 @@ void cm_host_clear(struct cm_host *host)
 	free(host->user_name);
 	free(host->home);
 	free(host->shell);
-	*host = (struct cm_host){ 0 };
+	/* nor is cgroup touched here (cm_host_read) */
+	memset(host, 0, offsetof(struct cm_host, cgroup));
 }

@@ -58,8 +58,9 @@ struct cm_host {
 	uint64_t memory_bytes;
 	/* hard limit of this process; UINT64_MAX: none */
 	uint64_t max_open_files;
-	struct cm_host_cgroup cgroup;
 	struct cm_host_subids subids;
+	/* last: large, and read in place (host.c) */
+	struct cm_host_cgroup cgroup;
 };
 
 /*

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,7 +25,7 @@
 
 void cm_local_init(struct cm_local *l)
 {
-	memset(l, 0, sizeof(*l));
+	memset(l, 0, offsetof(struct cm_local, host.cgroup));
 	cm_spec_init(&l->spec);
 	cm_jail_init(&l->jail);
 	cm_buf_init(&l->plan_text, 4UL * 1024 * 1024);

@@ -71,7 +71,6 @@ struct cm_local {
 	const struct cm_config *config;
 	struct cm_local_events events;
 
-	struct cm_host host;
 	struct cm_store store;
 	struct cm_refusals refusals;
 
@@ -125,9 +124,12 @@ struct cm_local {
 	bool must_exist;
 	bool runs_due_setup;
 	bool keeps_env;
+
+	/* last, as cgroup is in it, which is large and not cleared before it is read */
+	struct cm_host host;
 };
 
-/* Zeroes; then cm_local_close is always right. */
+/* Zeroes all but the host's control groups; then cm_local_close is always right. */
 void cm_local_init(struct cm_local *l);
 int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err);

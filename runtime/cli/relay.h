@@ -74,8 +74,12 @@ int cm_relay_watch_all(int *ret_fd, struct cm_error *err);
 int cm_relay_take_end(int fd);
 /* The caller has a stdin, and it is not /dev/null. */
 bool cm_relay_has_stdin(void);
-/* Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. */
-int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err);
+/*
+ * Pipes (or none, for a terminal). with_stdin: the caller's stdin goes to the command. What would end
+ * in the caller's /dev/null goes to the jail's own, unless it is to be seen or counted.
+ */
+int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, bool counts_output,
+		  struct cm_error *err);
 /*
  * After the command was asked for: until its end, and what it still had to say. CM_OK when `end`
  * tells how it ended, else the keeper's error: the command did not start.

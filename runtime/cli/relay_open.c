@@ -25,18 +25,22 @@ static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
 	return CM_OK;
 }
 
-bool cm_relay_has_stdin(void)
+static bool is_null(int fd)
 {
 	struct stat st;
 	struct stat null;
 
-	if (fstat(STDIN_FILENO, &st) < 0)
-		return false;
-	return !(S_ISCHR(st.st_mode) && stat("/dev/null", &null) == 0 &&
-		 st.st_rdev == null.st_rdev);
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && stat("/dev/null", &null) == 0 &&
+	       st.st_rdev == null.st_rdev;
 }
 
-int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struct cm_error *err)
+bool cm_relay_has_stdin(void)
+{
+	return fcntl(STDIN_FILENO, F_GETFD) >= 0 && !is_null(STDIN_FILENO);
+}
+
+int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, bool counts_output,
+		  struct cm_error *err)
 {
 	int r = CM_OK;
 
@@ -51,9 +55,9 @@ int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, struc
 		return CM_OK;
 	if (with_stdin && cm_relay_has_stdin())
 		r = make_pipe(&relay->in_fd, &relay->far[0], true, err);
-	if (r == CM_OK)
+	if (r == CM_OK && (counts_output || !is_null(STDOUT_FILENO)))
 		r = make_pipe(&relay->out_fd, &relay->far[1], false, err);
-	if (r == CM_OK)
+	if (r == CM_OK && (counts_output || !is_null(STDERR_FILENO)))
 		r = make_pipe(&relay->err_fd, &relay->far[2], false, err);
 	return r;
 }

@@ -212,7 +212,8 @@ static int run_command(struct run *run, struct cm_error *err)
 	if (r == CM_OK && spec->is_detached)
 		return detach(run, flags, timeout_of(limits), err);
 	if (r == CM_OK)
-		r = cm_relay_open(&run->relay, wants_tty(run), wants_input(run), err);
+		r = cm_relay_open(&run->relay, wants_tty(run), wants_input(run),
+				  spec->is_json || spec->result || limits->output.is_set, err);
 	if (r != CM_OK)
 		return r;
 	run->relay.is_captured = spec->is_json;
@@ -384,17 +385,22 @@ void cm_cli_run_begin(void)
 struct run *cm_run_begin(enum run_kind kind, const struct cm_spec *spec, struct cm_cli *cli)
 {
 	static struct run the_run;
+	static bool is_used;
 	struct run *run = &the_run;
 
-	memset(run, 0, sizeof(*run));
+	/* the first one is zeroes, of which most are never touched */
+	if (is_used)
+		memset(run, 0, sizeof(*run));
+	is_used = true;
 	run->kind = kind;
 	run->cli = cli;
 	run->spec = spec;
 	run->result.phase = "start";
 	cm_local_init(&run->local);
-	if (has_begun)
+	if (has_begun) {
 		run->local.jail = begun;
-	has_begun = false;
+		has_begun = false;
+	}
 	run->relay.in_fd = run->relay.out_fd = run->relay.err_fd = run->relay.pty_fd = -1;
 	run->relay.far[0] = run->relay.far[1] = run->relay.far[2] = -1;
 	return run;

@@ -136,7 +136,7 @@ static int run_inside(struct cm_setup *setup, char *const *argv, uint64_t timeou
 		      struct cm_rec_end *ret, struct cm_error *err)
 {
 	struct cm_relay *relay = setup->relay;
-	int r = cm_relay_open(relay, false, false, err);
+	int r = cm_relay_open(relay, false, false, true, err);
 
 	relay->is_to_stderr = true;
 	relay->is_muted = setup->cli->is_quiet;
