@@ -49,7 +49,13 @@ random 1G | tee >(sum >"$work/sent") >"$work/in" &
 (sum >"$work/received") <"$work/through" &
 "${as[@]}" "$casemate" exec -i s -- cat <"$work/in" >"$work/through" 2>"$work/err" &
 bg=$!
-(sleep 200 && kill -KILL $bg) 2>/dev/null &
+# its sleep goes with it: at the end all children are waited for
+(
+	sleep 200 &
+	trap 'kill $!; exit' TERM
+	wait $!
+	kill -KILL "$bg"
+) 2>/dev/null &
 watchdog=$!
 watch_peaks "$(keeper_of s)"
 wait $bg
