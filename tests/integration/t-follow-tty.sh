@@ -145,9 +145,11 @@ if need TOOLS less less; then
 	cm exec -i s -- sh -c 'cat >lines' <"$work/lines"
 	detach -t -e TERM=xterm -- less lines
 	sleep 0.5
-	terminal 'expect:20' 'sleep:0.3' 'send:G' 'expect:1000' 'resize:30x90' 'expect:1000' 'send:\x10\x11' end -- attach s "$id"
+	# while it paints for a new size less passes over what is typed
+	terminal 'expect:20' 'sleep:0.3' 'send:G' 'sleep:0.7' 'send:G' 'sleep:1' 'send:G' 'expect:1000' 'resize:30x90' \
+		'expect:1000' 'send:\x10\x11' end -- attach s "$id"
 	ended 0 'less'
-	terminal 'expect:1000' 'send:q' end -- attach s "$id"
+	terminal 'expect:1000' 'sleep:0.7' 'send:q' end -- attach s "$id"
 	ended 0 'less quits'
 fi
 if need TOOLS top top; then
