@@ -68,7 +68,7 @@ static bool has_processes(const char *dir)
 
 	if (n <= 0 || (size_t)n >= sizeof(path))
 		return true;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = cm_open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 || read(fd, &byte, 1) != 0;
 }
 

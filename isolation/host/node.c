@@ -155,7 +155,7 @@ int cm_node_read(const char *path, struct cm_node *ret, struct cm_error *err)
 	struct stat st;
 	int r;
 
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = cm_open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		r = errno == ENOENT || errno == ENOTDIR ? CM_E_NOT_FOUND : CM_E_SYS;
 		cm_error_set(err, r, errno, "cannot find '%s'", path);
@@ -188,7 +188,7 @@ static int open_regular_at(int dirfd, const char *path)
 		return -EINVAL;
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	/* O_NONBLOCK: not to wait for who has a lease on it */
-	r = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	r = cm_open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return r < 0 ? -errno : r;
 }
 

@@ -65,7 +65,7 @@ static int add(struct cm_nodes *nodes, struct cm_nodes *selves, const char *path
 	CM_AUTO_FD int fd = -1;
 	struct stat st;
 
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = cm_open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return CM_OK;
 	real = cm_fd_real_path(fd);
@@ -288,7 +288,7 @@ static int refuse(const char *path, const char *what, const struct cm_node *node
 static int open_start(const char *path, struct stat *ret_st, int *ret_dir)
 {
 	CM_AUTO_FREE char *real = NULL;
-	CM_AUTO_FD int fd = open(path, O_PATH | O_CLOEXEC);
+	CM_AUTO_FD int fd = cm_open(path, O_PATH | O_CLOEXEC);
 	struct stat st;
 	char *slash;
 
@@ -301,7 +301,7 @@ static int open_start(const char *path, struct stat *ret_st, int *ret_dir)
 			return -ENOENT;
 		slash[slash == real] = '\0';
 		cm_fd_close(&fd);
-		fd = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = cm_open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 	}

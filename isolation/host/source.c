@@ -39,7 +39,7 @@ static int refuse_below(const char *path, const char *top, struct cm_error *err)
 /* What is no repository, and lies in one, is a place in its tree. */
 static int check_top(const struct cm_workspace_facts *facts, struct cm_error *err)
 {
-	CM_AUTO_FD int fd = open(facts->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CM_AUTO_FD int fd = cm_open(facts->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CM_AUTO_FREE char *top = NULL;
 	struct stat st;
 

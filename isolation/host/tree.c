@@ -253,7 +253,7 @@ static int open_root(struct cm_tree_reader *reader, const char *rootfs, struct c
 {
 	int r;
 
-	reader->root_fd = open(rootfs ? rootfs : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	reader->root_fd = cm_open(rootfs ? rootfs : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (reader->root_fd < 0) {
 		r = errno == ENOENT ? CM_E_NOT_FOUND : CM_E_SYS;
 		cm_error_set(err, r, errno, "cannot open the root file system '%s'",
@@ -301,7 +301,7 @@ static int read_names(struct cm_tree_reader *reader)
 
 static int read_proc(struct cm_tree_facts *facts)
 {
-	CM_AUTO_FD int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CM_AUTO_FD int fd = cm_open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char path[64];
 
 	for (size_t i = 0; fd >= 0 && i < CM_ARRAY_SIZE(proc_names); i++) {

@@ -99,7 +99,7 @@ static int open_real(const char *path, char **ret_real)
 	}
 	if (errno != ELOOP)
 		return -1;
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = cm_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		*ret_real = cm_fd_real_path(fd);
 	return fd;

@@ -94,7 +94,7 @@ static char *real_of(const struct cm_workspace_facts *facts, const char *path)
 		return cm_strdup(path);
 	if (facts->spelled && cm_path_is_below(path, facts->spelled))
 		return cm_asprintf("%s%s", facts->path, path + strlen(facts->spelled));
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = cm_open(path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? cm_strdup(path) : cm_fd_real_path(fd);
 }
 

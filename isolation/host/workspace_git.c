@@ -193,7 +193,7 @@ int cm_workspace_git_read(struct cm_workspace_facts *facts)
 	struct stat st;
 	int r;
 
-	fd = open(facts->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = cm_open(facts->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return CM_OK;
 	if (S_ISDIR(st.st_mode)) {

@@ -121,7 +121,7 @@ static int stage_descriptors(struct cm_init *init, struct cm_error *err)
 	init->sock = SOCK_FD;
 	if (fcntl(SOCK_FD, F_SETFD, FD_CLOEXEC) < 0 || cm_sys_close_range(SOCK_FD + 1, ~0U, 0) < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot close descriptors");
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	null_fd = cm_open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot open '/dev/null' inside");
 	cm_fd_close(&null_fd);

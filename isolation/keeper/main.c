@@ -65,7 +65,7 @@ static void raise_descriptors(void)
 static int prepare_process(struct cm_error *err)
 {
 	sigset_t mask;
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null_fd = cm_open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot open '/dev/null'");

@@ -54,7 +54,7 @@ static int open_state(struct cm_keeper *k, struct cm_error *err)
 
 	if (k->is_temporary)
 		return CM_OK;
-	k->state_dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	k->state_dir_fd = cm_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (k->state_dir_fd < 0)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot open '%s'", dir);
 	k->events.dir_fd = k->state_dir_fd;

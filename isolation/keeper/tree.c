@@ -65,7 +65,7 @@ static bool read_start(const char *task, const char *file, char *text, size_t si
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", task, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = cm_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	n = cm_read_all(fd, text, size - 1);

@@ -102,7 +102,7 @@ static int make_overlay(struct builder *b, const struct cm_plan_op *op, int sour
 {
 	static const char *const bounds[] = { "size=4096", "nr_inodes=8", "mode=0700", NULL };
 	static const char *const layers[] = { "lowerdir=lower:empty", NULL };
-	CM_AUTO_FD int old_cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CM_AUTO_FD int old_cwd = cm_open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CM_AUTO_FD int staging = -1;
 	int r;
 

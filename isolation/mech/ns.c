@@ -330,7 +330,7 @@ int cm_ns_idmap_open(uint32_t base, uint32_t owner_uid, uint32_t owner_gid, int 
 		r = write_proc(pid, "gid_map", gid_map, err);
 	if (r == CM_OK) {
 		(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = cm_open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			r = cm_error_set(err, CM_E_ISOLATION, errno,
 					 "cannot open a namespace of ids");

@@ -180,17 +180,24 @@ static char *vformat(const char *fmt, va_list ap) __attribute__((format(printf, 
 
 static char *vformat(const char *fmt, va_list ap)
 {
+	/* most fit, and are formatted once */
+	char small[256];
 	va_list again;
 	char *s = NULL;
 	int n;
 
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(small, sizeof(small), fmt, ap);
 	if (n >= 0)
 		s = cm_malloc((size_t)n + 1);
-	if (s)
+	if (s && (size_t)n < sizeof(small))
+		memcpy(s, small, (size_t)n + 1);
+	else if (s)
 		(void)vsnprintf(s, (size_t)n + 1, fmt, again);
 	va_end(again);
+	/* it may have been a secret, which its owner can wipe but here */
+	if (n > 0)
+		explicit_bzero(small, (size_t)n < sizeof(small) ? (size_t)n : sizeof(small));
 	return s;
 }
 
@@ -236,8 +243,8 @@ static size_t env_find(const struct cm_strv *sv, const char *name, size_t from)
 	size_t len = strlen(name);
 
 	/* the first character first: most differ there, and a start looks up dozens of names */
-	while (from < sv->n && (sv->v[from][0] != name[0] ||
-				strncmp(sv->v[from], name, len) != 0 || sv->v[from][len] != '='))
+	while (from < sv->n && (sv->v[from][0] != name[0] || strncmp(sv->v[from], name, len) != 0 ||
+				sv->v[from][len] != '='))
 		from++;
 	return from;
 }

@@ -7,6 +7,7 @@
 #ifndef CM_RUNTIME_BASE_FD_H
 #define CM_RUNTIME_BASE_FD_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,14 @@
 
 /* Close *fd once (never retried: on Linux it is gone even after EINTR), set -1, keep errno. */
 void cm_fd_close(int *fd);
+/*
+ * open(2) of what is there. musl's own makes a second system call of each with O_CLOEXEC, for kernels
+ * before 2.6.23, and a start opens dozens.
+ */
+static inline int cm_open(const char *path, int flags)
+{
+	return openat(AT_FDCWD, path, flags);
+}
 /* Move ownership out: returns *fd and sets it to -1. */
 int cm_fd_take(int *fd);
 void cm_ptr_free(void *pointer_to_pointer);

@@ -220,7 +220,7 @@ static int resolver_start(struct resolver *r, const char *path)
 			return -errno;
 		cm_buf_puts(&r->text, strcmp(cwd, "/") == 0 ? "" : cwd);
 	}
-	r->fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r->fd = cm_open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return r->fd < 0 ? -errno : 0;
 }
 
@@ -314,7 +314,7 @@ static int make_dirs(const char *path, mode_t mode, int *ret_fd, struct cm_error
 		cm_error_hint(err, "name a directory");
 		return CM_E_INVALID;
 	}
-	at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	at = cm_open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return make_dirs_failed(path, 1, errno, err);
 	while ((len = next_component(&rest, &part)) > 0) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,11 +20,16 @@ static int no_memory(struct cm_error *err)
 	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 }
 
-/* A copy of the variable without blanks around it; NULL when unset or blank. */
-static int get_trimmed(const char *name, char **ret, struct cm_error *err)
+/* Of the copied environment, as secure_getenv has it, which looks through all of it at each name. */
+static const char *variable(const struct cm_config *config, const char *name)
+{
+	return getauxval(AT_SECURE) != 0 ? NULL : cm_strv_env_get(&config->env, name);
+}
+
+/* A copy of the value without blanks around it; NULL when it is NULL or blank. */
+static int copy_trimmed(const char *value, char **ret, struct cm_error *err)
 {
 	static const char blanks[] = " \t\r\n";
-	const char *value = secure_getenv(name);
 	size_t len;
 
 	if (!value)
@@ -74,7 +80,7 @@ int cm_config_take_variable(struct cm_config *config, const char *name, char **r
 /* First: no pattern can pass it into a jail then, and no program of ours inherits it. */
 static int take_git_token(char **ret, struct cm_error *err)
 {
-	int r = get_trimmed("CASEMATE_GIT_TOKEN", ret, err);
+	int r = copy_trimmed(secure_getenv("CASEMATE_GIT_TOKEN"), ret, err);
 
 	erase_variable("CASEMATE_GIT_TOKEN");
 	return r;
@@ -93,7 +99,7 @@ static int copy_environment(struct cm_strv *env, struct cm_error *err)
 
 static int read_home(struct cm_config *config, struct cm_error *err)
 {
-	const char *home = secure_getenv("HOME");
+	const char *home = variable(config, "HOME");
 
 	if (!home || home[0] != '/')
 		return CM_OK;
@@ -103,8 +109,8 @@ static int read_home(struct cm_config *config, struct cm_error *err)
 
 static int find_user_file(struct cm_config *config, struct cm_error *err)
 {
-	const char *xdg = secure_getenv("XDG_CONFIG_HOME");
-	int r = get_trimmed("CASEMATE_CONFIG", &config->user_file, err);
+	const char *xdg = variable(config, "XDG_CONFIG_HOME");
+	int r = copy_trimmed(variable(config, "CASEMATE_CONFIG"), &config->user_file, err);
 
 	if (r != CM_OK)
 		return r;
@@ -128,7 +134,7 @@ static int read_root(struct cm_config *config, struct cm_error *err)
 
 	for (size_t i = 0; i < CM_ARRAY_SIZE(names); i++) {
 		CM_AUTO_FREE char *root = NULL;
-		int r = get_trimmed(names[i], &root, err);
+		int r = copy_trimmed(variable(config, names[i]), &root, err);
 
 		if (r != CM_OK)
 			return r;
@@ -146,11 +152,11 @@ static int read_root(struct cm_config *config, struct cm_error *err)
  */
 static int read_provider(struct cm_config *config, struct cm_error *err)
 {
-	int r = get_trimmed("CASEMATE_PROVIDER", &config->provider, err);
+	int r = copy_trimmed(variable(config, "CASEMATE_PROVIDER"), &config->provider, err);
 
 	if (r != CM_OK || config->provider)
 		return r;
-	r = get_trimmed("FACTORY_SANDBOX_PROVIDER", &config->provider, err);
+	r = copy_trimmed(variable(config, "FACTORY_SANDBOX_PROVIDER"), &config->provider, err);
 	if (r == CM_OK && config->provider && strcmp(config->provider, "local") != 0) {
 		free(config->provider);
 		config->provider = NULL;
@@ -161,7 +167,7 @@ static int read_provider(struct cm_config *config, struct cm_error *err)
 int cm_config_init(struct cm_config *ret, struct cm_error *err)
 {
 	struct cm_config config = { .system_file = CM_CONFIG_SYSTEM_FILE };
-	const char *no_colour = secure_getenv("NO_COLOR");
+	const char *no_colour;
 	int r = take_git_token(&config.git_token, err);
 
 	if (r == CM_OK)
@@ -169,6 +175,7 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 	if (r == CM_OK)
 		r = cm_config_take_variable(&config, "CASEMATE_SSH_PASSPHRASE",
 					    &config.ssh_passphrase, err);
+	no_colour = variable(&config, "NO_COLOR");
 	config.has_no_colour = no_colour && no_colour[0] != '\0';
 	/* whoever needs it says so; `version` does not */
 	config.cwd = getcwd(NULL, 0);
@@ -181,7 +188,7 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 	if (r == CM_OK)
 		r = read_provider(&config, err);
 	if (r == CM_OK)
-		r = get_trimmed("CASEMATE_PROFILE", &config.profile, err);
+		r = copy_trimmed(variable(&config, "CASEMATE_PROFILE"), &config.profile, err);
 	if (r != CM_OK) {
 		cm_config_clear(&config);
 		return r;

@@ -169,7 +169,7 @@ int cm_store_open_private(const char *path, const char *what, const char *how, i
 	int r;
 
 	/* the common case in two calls; what fails here gets its message below */
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = cm_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0) {
 		*ret_fd = cm_fd_take(&fd);
 		return CM_OK;

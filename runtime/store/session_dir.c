@@ -45,7 +45,7 @@ static int open_root(const char *root, bool is_private, int *ret_fd, struct cm_e
 	struct stat st;
 	int r;
 
-	fd = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = cm_open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
 		r = cm_store_make_dirs(root, err);
 		if (r != CM_OK) {
@@ -54,7 +54,7 @@ static int open_root(const char *root, bool is_private, int *ret_fd, struct cm_e
 						   "--root or CASEMATE_ROOT");
 			return cm_error_wrap(err, "cannot make session root '%.200s'", root);
 		}
-		fd = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = cm_open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	}
 	if (fd < 0) {
 		/* O_DIRECTORY answers first when both are wrong */
