@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
@@ -26,14 +27,30 @@ struct header {
 	uint64_t sum;
 };
 
-/* Of two programs whose records differ none takes the other's. */
+/* Of two programs whose records differ none takes the other's: enumerations are numbers here. */
 static uint64_t layout(void)
 {
 	uint64_t h = CM_HASH_START ^ CM_STATE_VERSION;
 
-	for (size_t i = 0; i < CM_RECORD_FIELDS; i++)
-		h = (h ^ cm_hash_text(cm_record_fields[i].key)) * 31 + cm_record_fields[i].kind;
+	for (size_t i = 0; i < CM_RECORD_FIELDS; i++) {
+		const struct cm_record_field *f = &cm_record_fields[i];
+
+		h = (h ^ cm_hash_text(f->key)) * 31 + f->kind;
+		for (int v = 0; f->kind == CM_FIELD_ENUM && v <= f->max; v++)
+			h = (h ^ (f->name(v) ? cm_hash_text(f->name(v)) : 0)) * 31;
+	}
 	return h;
+}
+
+static bool is_value(const struct cm_record_field *f, const void *from)
+{
+	int v;
+
+	if (f->kind != CM_FIELD_ENUM)
+		return true;
+	memcpy(&v, from, sizeof(v));
+	/* one without a name is not in state.json either */
+	return v >= 0 && v <= f->max && (f->name(v) || v == 0);
 }
 
 static size_t size_of(enum cm_record_kind kind)
@@ -77,6 +94,15 @@ static void put_map(struct cm_buf *out, const struct cm_strv *map)
 		put_text(out, map->v[i]);
 }
 
+/* Text that is not UTF-8 is replaced in JSON, and the record of the one is not the other's. */
+static bool is_exact(const struct cm_buf *state)
+{
+	static const char replaced[] = "\xef\xbf\xbd";
+
+	return !memmem(state->data, state->len, replaced, sizeof(replaced) - 1) &&
+	       !memmem(state->data, state->len, "\\ufffd", 6);
+}
+
 int cm_record_flat_save(int dir_fd, const struct cm_session_record *record,
 			const struct cm_buf *state)
 {
@@ -87,6 +113,10 @@ int cm_record_flat_save(int dir_fd, const struct cm_session_record *record,
 	};
 
 	cm_buf_init(&out, FLAT_MAX);
+	if (!is_exact(state)) {
+		(void)unlinkat(dir_fd, CM_STORE_STATE_FLAT, 0);
+		return CM_OK;
+	}
 	cm_buf_append(&out, &header, sizeof(header));
 	for (size_t i = 0; i < CM_RECORD_FIELDS; i++) {
 		const struct cm_record_field *f = &cm_record_fields[i];
@@ -176,7 +206,8 @@ static void take_record(struct reader *in, struct cm_session_record *r)
 			take_map(in, to);
 		} else {
 			at = take(in, size_of(f->kind));
-			if (at)
+			in->has_failed = in->has_failed || !is_value(f, at);
+			if (!in->has_failed)
 				memcpy(to, at, size_of(f->kind));
 		}
 	}

@@ -136,6 +136,43 @@ static void test_decides_nothing(void **state)
 	assert_non_null(strstr(err.msg, "damaged"));
 }
 
+/* Text that JSON cannot say is not said here either: the session is the same with and without it. */
+static void test_no_utf8(void **state)
+{
+	struct env *e = *state;
+	struct cm_store_session s;
+
+	make(e, &s);
+	assert_int_equal(faccessat(s.dir_fd, CM_STORE_STATE_FLAT, F_OK, 0), 0);
+	free(s.record.workspace);
+	s.record.workspace = strdup("/caf\xe9");
+	assert_non_null(s.record.workspace);
+	assert_int_equal(cm_store_session_save(&s, false, NULL), CM_OK);
+	assert_int_equal(faccessat(s.dir_fd, CM_STORE_STATE_FLAT, F_OK, 0), -1);
+	cm_store_session_close(&s);
+	assert_int_equal(cm_store_session_open(&e->store, "a", false, 0, &s, NULL), CM_OK);
+	assert_string_equal(s.record.workspace, "/caf\xef\xbf\xbd");
+	cm_store_session_close(&s);
+}
+
+/* Nor a value that has no name. */
+static void test_no_value(void **state)
+{
+	struct env *e = *state;
+	struct cm_session_record r;
+	struct cm_store_session s;
+	size_t len = 0;
+	char *json;
+
+	make(e, &s);
+	s.record.network = (enum cm_network)77;
+	assert_int_equal(cm_store_session_save(&s, false, NULL), CM_OK);
+	json = read_at(s.dir_fd, CM_STORE_STATE, &len);
+	assert_false(load(s.dir_fd, json, len, "a", &r));
+	free(json);
+	cm_store_session_close(&s);
+}
+
 /* What is too large for it is read from state.json. */
 static void test_large(void **state)
 {
@@ -163,6 +200,8 @@ int main(void)
 		T(test_same),
 		T(test_damaged),
 		T(test_decides_nothing),
+		T(test_no_utf8),
+		T(test_no_value),
 		T(test_large),
 	};
 
