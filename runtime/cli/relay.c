@@ -201,18 +201,13 @@ static void on_end(struct loop *loop, const struct cm_rec_end *end)
 		loop->p[SLOT_JAIL].fd = -1;
 }
 
-/* Whose record of having started was lost can still have said something. */
-static bool has_run(const struct cm_relay *relay)
-{
-	return relay->has_started || relay->output_seen > 0 || bytes_in(relay->out_fd) > 0 ||
-	       bytes_in(relay->err_fd) > 0;
-}
-
 /*
- * The jail is gone, or the request came to nothing. A command that had started is dead now, by
- * the kernel, and that is its end: who reads "it did not start" may start it again.
+ * The jail is gone, or the request came to nothing. A command that was passed on to the jail may have
+ * run, whether or not that was heard, and is dead now, by the kernel: that is its end. Who reads "it did
+ * not start" may start it again.
  */
-static void on_lost(struct loop *loop, const struct cm_error *why, struct cm_error *err)
+static void on_lost(struct loop *loop, const struct cm_error *why, bool is_refused,
+		    struct cm_error *err)
 {
 	struct cm_relay *relay = loop->relay;
 	const struct cm_rec_end killed = { .kind = CM_END_KILLED, .flags = CM_ENDF_KILLED };
@@ -220,7 +215,7 @@ static void on_lost(struct loop *loop, const struct cm_error *why, struct cm_err
 	loop->p[SLOT_JAIL].fd = -1;
 	if (relay->has_ended)
 		return;
-	if (!has_run(relay)) {
+	if (is_refused) {
 		if (err)
 			*err = *why;
 		loop->result = why->code;
@@ -243,11 +238,11 @@ static void take_message(struct loop *loop, struct cm_error *err)
 	if (r != 1) {
 		(void)cm_error_set(&why, CM_E_ISOLATION, 0, "the session ended unexpectedly");
 		cm_error_hint(&why, "its keeper is gone: the system's log may say who ended it");
-		on_lost(loop, &why, err);
+		on_lost(loop, &why, false, err);
 	} else if (msg.rec.type == CM_REC_FAILED ||
 		   (msg.rec.type == CM_REC_REFUSED && msg.rec.id == relay->id)) {
 		cm_proto_error_of(&msg, &why);
-		on_lost(loop, &why, err);
+		on_lost(loop, &why, msg.rec.type == CM_REC_REFUSED, err);
 	} else if (msg.rec.type == CM_REC_STARTED && msg.rec.id == relay->id) {
 		on_started(loop, &msg);
 	} else if (msg.rec.type == CM_REC_END && msg.rec.id == relay->id) {
