@@ -40,6 +40,8 @@ static void *make_room(struct cm_image_memory *memory, size_t size)
 void cm_image_settle(struct cm_image_memory memory[CM_IMAGE_MEMORIES])
 {
 	for (size_t i = 0; i < CM_IMAGE_MEMORIES; i++) {
+		if (memory[i].at)
+			explicit_bzero(memory[i].at, memory[i].size);
 		if (memory[i].size > KEPT_MAX)
 			give_back(&memory[i]);
 	}

@@ -8,7 +8,7 @@
 #include "isolation/keeper/exec.h"
 #include "isolation/keeper/proto.h"
 
-/* What an image points to: kept from one command of a slot to the next. Zero-initialise. */
+/* What an image points to: kept from one command of a slot to the next, wiped. Zero-initialise. */
 struct cm_image_memory {
 	void *at;
 	size_t size;
@@ -22,7 +22,7 @@ struct cm_image_memory {
  */
 int cm_image_parse(struct cm_msg *msg, struct cm_exec_image *image,
 		   struct cm_image_memory memory[CM_IMAGE_MEMORIES], struct cm_error *err);
-/* The child has reported: what is large is given back, the rest is for the next command. */
+/* The child has reported: what is large is given back, the rest is wiped for the next command. */
 void cm_image_settle(struct cm_image_memory memory[CM_IMAGE_MEMORIES]);
 
 #endif

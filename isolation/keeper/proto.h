@@ -15,7 +15,7 @@
 
 #include "casemate/error.h"
 
-#define CM_PROTO_VERSION 1U
+#define CM_PROTO_VERSION 2U
 #define CM_PROTO_INLINE_MAX (64U * 1024)
 /* argv, env and cwd of one exec */
 #define CM_PROTO_BLOB_MAX (4U * 1024 * 1024)
@@ -50,6 +50,7 @@ enum cm_rec_type {
 	/*
 	 * client -> keeper -> init: start a command. body.exec; blob: cwd, argv..., env..., each
 	 * NUL-terminated. Descriptors: stdin, stdout, stderr as the flags say, then the memfd.
+	 * It may be sent behind HELLO without waiting for the answer: it counts as asked for then.
 	 * The client chooses rec.id (unique on its connection); answers carry it.
 	 */
 	CM_REC_EXEC = 16,
@@ -274,7 +275,7 @@ struct cm_rec_end {
 	uint64_t max_rss_bytes;
 	/* of the session's group; 0: not known */
 	uint64_t memory_peak_bytes;
-	/* of a command that was executed and has ended before that was told: there is no STARTED */
+	/* of a command that was started, and has ended before that was told: there is no STARTED */
 	struct cm_rec_started started;
 };
 
@@ -335,9 +336,6 @@ int cm_proto_send(int sock, struct cm_rec *rec, const void *blob, const int *fds
 /* A REFUSED or FAILED record with *why as its blob. */
 int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_error *why);
 
-/* Blobs of most requests: kept in the message, since every allocation of a page is a mapping. */
-#define CM_MSG_SMALL 4096U
-
 struct cm_msg {
 	struct cm_rec rec;
 	/* rec.len bytes, NUL-terminated one byte further; cm_msg_clear's to free */
@@ -345,8 +343,6 @@ struct cm_msg {
 	/* unused ones are -1; the memfd is taken out */
 	int fds[8];
 	unsigned int n_fds;
-	/* what blob points to where it fits, so that a message is not copied. Last: never cleared */
-	char small[CM_MSG_SMALL];
 };
 /*
  * Receive one message. 1: got one; 0: end of file; negative errno: -EAGAIN when there is none,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of clients, by a table gated by state. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -246,13 +247,21 @@ static void take_request(struct cm_keeper *k, int client)
 	cm_msg_clear(&k->msg);
 }
 
+static bool is_there(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN | POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
+}
+
 void cm_keeper_request(struct cm_keeper *k, int client)
 {
 	const struct cm_keeper_client *c = &k->clients[client];
 
 	take_request(k, client);
-	/* a command comes together with HELLO, and is on its way before that is answered */
-	if (c->sock >= 0 && c->is_greeting_due && !c->is_paused)
+	/* a command comes together with HELLO, and is on its way before that is answered; but not one of
+	 * a client that has gone meanwhile */
+	if (c->sock >= 0 && c->is_greeting_due && !c->is_paused && is_there(c->sock))
 		take_request(k, client);
 	cm_keeper_greet(k, client);
 }

@@ -99,7 +99,10 @@ void cm_serve_refuse(struct cm_serve *serve, uint64_t id, const struct cm_error 
 void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg);
 /* What the command's process has to say about its start; a no-op when it was heard. */
 void cm_serve_take_report(struct cm_serve_exec *e);
-/* What was there for its process until that executed; again is no harm. */
+/*
+ * What was there for its process until that executed: of one that has ended before that was heard, until
+ * its end is told. Again is no harm.
+ */
 void cm_serve_drop(struct cm_serve_exec *e);
 
 /* serve_end.c */

@@ -20,7 +20,7 @@
 
 #define STACK_SIZE (32U * 1024)
 /*
- * Most commands end sooner, and who waits for such a one has no use for the news that it runs: init,
+ * At the latest. Most commands end sooner, and who waits for such a one has no use for the news that it runs: init,
  * keeper and client would be woken for it, on the processors that the command could have.
  */
 #define REPORT_LATE_MS 3
@@ -123,7 +123,7 @@ static void arm_late_reports(struct cm_serve *serve)
 					  on_late_reports, serve);
 }
 
-/* Those of a moment ago have most of it before them still. */
+/* At most so late: one that began a moment ago is heard then, too. */
 static void on_late_reports(struct cm_loop *loop, int timer, void *data)
 {
 	struct cm_serve *serve = data;
