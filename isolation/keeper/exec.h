@@ -19,6 +19,12 @@
 
 /* Everything the child reads; it and what it points to must stay until report_fd reports. */
 struct cm_exec_image {
+	/*
+	 * NULL: a program is executed. Else the child has a copy of init's memory instead of sharing it,
+	 * calls this in the place of execve, with nothing open but the three, and ends with its result.
+	 * No other process inside may look into it: it is not dumpable, as init is not.
+	 */
+	int (*builtin)(char **argv);
 	/* argv[-1] is a free slot */
 	char **argv;
 	char **env;

@@ -189,7 +189,9 @@ static bool is_well_formed(const struct cm_keeper *k, uint32_t len)
 	       k->msg.n_fds <= (is_detached ? 0 : 3) &&
 	       (!is_detached ||
 		(flags & (CM_EXECF_STDIN | CM_EXECF_STDOUT | CM_EXECF_STDERR)) == 0) &&
-	       (is_detached || (flags & CM_EXECF_INPUT) == 0) && (!is_detached || !k->is_temporary);
+	       (is_detached || (flags & CM_EXECF_INPUT) == 0) &&
+	       (!is_detached || !k->is_temporary) &&
+	       ((flags & CM_EXECF_BUILTIN) == 0 || (flags & (CM_EXECF_DETACH | CM_EXECF_TTY)) == 0);
 }
 
 static void refuse_one_more(struct cm_keeper *k, int client)

@@ -124,11 +124,18 @@ enum cm_rec_type {
 #define CM_EXECF_INPUT (1U << 9)
 /* as the agent's id, where the session's commands are root inside */
 #define CM_EXECF_AS_USER (1U << 10)
-/* what a client may set */
-#define CM_EXECF_CLIENT_ 0xffffU
 /* keeper -> init only: the exec has a leaf group, two descriptors follow the others: the one to
  * join by and the one to kill by (mech/cgroup.h) */
 #define CM_EXECF_LEAF (1U << 16)
+/*
+ * Nothing is executed: the command's process goes on in init's own program, with the command's rights
+ * (file_proto.h has what the arguments are, and what its stdin and stdout are then). Outside of the
+ * bits that keepers before it passed on: those refuse the request as malformed, so that none of them
+ * takes its arguments for a program.
+ */
+#define CM_EXECF_BUILTIN (1U << 17)
+/* what a client may set */
+#define CM_EXECF_CLIENT_ (0xffffU | CM_EXECF_BUILTIN)
 
 enum cm_end_kind {
 	/* exit status in status */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "isolation/keeper/file_ops.h"
 #include "isolation/keeper/image.h"
 #include "isolation/keeper/pty.h"
 #include "isolation/keeper/serve.h"
@@ -228,6 +229,8 @@ static void fill_image(struct cm_serve_exec *e, int report_fd)
 	image->report_fd = report_fd;
 	image->stack = e->stack;
 	image->stack_size = STACK_SIZE;
+	if ((e->flags & CM_EXECF_BUILTIN) != 0)
+		cm_file_image(image);
 }
 
 static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *err)

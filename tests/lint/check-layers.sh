@@ -17,7 +17,7 @@ isolation/host/			runtime/base/|isolation/(plan|host)/
 isolation/mech/			runtime/base/|isolation/(plan|mech)/
 isolation/keeper/		runtime/base/|isolation/(plan|mech|keeper)/|runtime/store/(keeper_lock|journal|events)[.]h
 isolation/checkout/		runtime/base/|isolation/checkout/
-providers/			runtime/(base|spec|store)/|isolation/(plan|host)/|isolation/keeper/proto[.]h|providers/
+providers/			runtime/(base|spec|store)/|isolation/(plan|host)/|isolation/keeper/(proto|file_(link|proto|recv|send|stream))[.]h|providers/
 tests/				runtime/|isolation/|providers/|tests/
 '
 
