@@ -302,7 +302,9 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	}
 	exec->n_args = (uint32_t)count(command->argv);
 	exec->n_env = (uint32_t)count(command->env);
-	exec->flags = command->flags | CM_EXECF_SEARCH_PATH;
+	exec->flags = command->flags;
+	if ((command->flags & CM_EXECF_BUILTIN) == 0)
+		exec->flags |= CM_EXECF_SEARCH_PATH;
 	exec->timeout_ms = command->timeout_ms;
 	exec->grace_ms = command->grace_ms;
 	exec->rows = command->rows;

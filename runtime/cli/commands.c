@@ -87,6 +87,58 @@ const struct cm_command cm_commands[] = {
 		.key_helps = cm_exec_key_helps,
 	},
 	{
+		.name = "file",
+		.aliases = "",
+		.run = cm_cmd_file,
+		.usage = "read|write|ls|stat|mkdir|mv|rm|watch [OPTION...] ID PATH...",
+		.summary = "read and change files of a session",
+		.details =
+			"  read   [--offset N] [--length SIZE] ID PATH      to standard output\n"
+			"  write  [--append | --atomic] [-m MODE] [-p] ID PATH\n"
+			"                             from standard input; -p: with the directories above;\n"
+			"                             --atomic: a new file, synced, then in its place\n"
+			"  ls     [-r] [-d] [-l | -0 | --json] ID [PATH...]\n"
+			"                             -0: names as they are, each with a NUL behind\n"
+			"  stat   [-L] [--json] ID PATH...   -L: of what a link leads to\n"
+			"  mkdir  [-p] [-m MODE] ID PATH...\n"
+			"  mv     [-n] ID FROM TO     -n, --no-clobber: refused where something is\n"
+			"  rm     [-r] [-f] ID PATH...       never through a link\n"
+			"  watch  [--json] ID [PATH]  what happens at PATH and below, until INT\n"
+			"\n"
+			"      --root DIR             session root\n"
+			"  -u, --user user            not as root in a session of --user root\n"
+			"      --json                 a JSON object a line; of names that are no UTF-8\n"
+			"                             \"nameBase64\" has the bytes\n"
+			"\n"
+			"As commands of the session would, in its jail and with their rights; it is\n"
+			"started where it does not run. A relative PATH is below where 'casemate exec'\n"
+			"starts; '~' and '*' are the shell's. Set-id and sticky bits cannot be set. Other\n"
+			"names are printed escaped. The exit status is 1 where something could not be\n"
+			"done in the session, 125 where it could not be reached, 128+N after signal N.\n",
+	},
+	{
+		.name = "cp",
+		.aliases = "",
+		.run = cm_cmd_cp,
+		.usage = "SRC ID:DST | ID:SRC DST | ID:SRC ID:DST",
+		.summary = "copy files and trees into a session, or out of it",
+		.details =
+			"      --root DIR             session root\n"
+			"  -u, --user user            not as root in a session of --user root\n"
+			"      --all-links            out of a session: symbolic links that lead out of\n"
+			"                             what is copied, too; else they are left out\n"
+			"  -q, --quiet                no notes\n"
+			"\n"
+			"As 'docker cp': into DST where that is a directory, else as DST; of SRC/. what is\n"
+			"in it. '-' is standard input or output, for one file. Modes, times, symbolic links\n"
+			"and holes are kept; set-id bits, owners and hard links are not; devices, FIFOs and\n"
+			"sockets are left out. Whatever is left out is named, and the exit status is 1.\n"
+			"A file of this side whose name looks like ID:PATH is ./ID:PATH.\n"
+			"\n"
+			"Of this side no symbolic link is followed on the way, but root's own: a session\n"
+			"that can write there could have made it. A link in SRC is copied as a link.\n",
+	},
+	{
 		.name = "restart",
 		.aliases = "",
 		.run = cm_cmd_restart,
@@ -454,7 +506,6 @@ static const struct {
 	{ "commit", "git does it: with --git rw inside, or where the session's checkout is" },
 	{ "diff",
 	  "git does it, where the session's checkout is: 'casemate inspect ID' says where" },
-	{ "cp", "files are where they are inside: 'casemate inspect ID' says where" },
 	{ "rename", "a session keeps its name" },
 	{ "pause",
 	  "a session that runs nothing costs next to nothing; 'casemate stop ID' ends it" },

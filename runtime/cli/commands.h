@@ -57,6 +57,8 @@ int cm_cmd_shell(struct cm_cli *cli, int argc, char **argv);
 extern const enum cm_key cm_exec_keys[];
 extern const struct cm_key_help cm_exec_key_helps[];
 int cm_cmd_checkout(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_file(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ls(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_ps(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_wait(struct cm_cli *cli, int argc, char **argv);

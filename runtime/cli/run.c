@@ -487,6 +487,29 @@ static int carry_out(struct run *run)
 	return cm_run_finish(run, r, &err);
 }
 
+static int reach(struct run *run, struct cm_error *err)
+{
+	int r = cm_run_wait_up(run, err);
+
+	if (r == CM_OK)
+		r = run_setup(run, err);
+	cm_local_unlock(&run->local);
+	return r;
+}
+
+int cm_run_reach(struct run *run, struct cm_error *err)
+{
+	int r = prepare(run, err);
+
+	if (r == CM_OK)
+		r = reach(run, err);
+	if (r != CM_RUN_AGAIN)
+		return r;
+	begin_anew(run);
+	r = prepare_anew(run, err);
+	return r < 0 ? r : reach(run, err);
+}
+
 int cm_cli_run(const struct cm_spec *spec, struct cm_cli *cli)
 {
 	struct run *run = cm_run_begin(RUN_COMMAND, spec, cli);

@@ -61,6 +61,8 @@ int cm_run_prepare_files(struct run *run, struct cm_error *err);
 #define CM_RUN_AGAIN 1
 /* Until the jail that was started, or is there, has answered. CM_RUN_AGAIN where it ended. */
 int cm_run_wait_up(struct run *run, struct cm_error *err);
+/* The session that the spec names runs, is set up, and takes commands by run->local.jail. */
+int cm_run_reach(struct run *run, struct cm_error *err);
 /* The signal that this failure comes from, taken where it was not; 0: it comes from none. */
 int cm_run_signal(const struct run *run, const struct cm_error *err);
 /* Lets go of everything, tells of a failure (r < 0), delivers the result; the exit status. */

@@ -25,6 +25,8 @@
 		return 42;                                                                         \
 	}
 
+STAND_IN(cp)
+STAND_IN(file)
 STAND_IN(ls)
 STAND_IN(ps)
 STAND_IN(wait)
