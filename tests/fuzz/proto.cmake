@@ -8,3 +8,5 @@ set(keeper "${PROJECT_SOURCE_DIR}/isolation/keeper")
 cm_fuzz_target(keeper SOURCES fuzz_keeper.c ${keeper}/clients.c ${keeper}/requests.c ${keeper}/execs.c
 	${keeper}/jobs.c ${keeper}/answers.c ${keeper}/age.c ${keeper}/outbox.c ${keeper}/end.c
 	DEPS proto mech store_keeper store_journal)
+# what comes out of a jail in a file operation, up to the files of this side
+cm_fuzz_target(file SOURCES fuzz_file.c DEPS proto base)

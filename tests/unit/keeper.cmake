@@ -38,3 +38,7 @@ cm_unit_test(local_stop DEPS local)
 # The programs that it starts are stood in for.
 cm_unit_test(local_launch DEPS base)
 target_sources(test_local_launch PRIVATE "${PROJECT_SOURCE_DIR}/providers/local/launch.c")
+
+# File operations: frames, and what a receiver makes of them.
+cm_unit_test(file_stream DEPS proto base)
+cm_unit_test(file_recv DEPS proto base)
