@@ -188,7 +188,9 @@ static int list_path(struct cm_file_request *q, const char *path)
 
 	if ((q->flags & CM_FILEF_ITSELF) == 0)
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && (q->flags & CM_FILEF_ITSELF) == 0 && errno != ENOTDIR)
+	/* a link to nowhere is there nevertheless */
+	if (fd < 0 && (q->flags & CM_FILEF_ITSELF) == 0 && errno != ENOTDIR && errno != ENOENT &&
+	    errno != ELOOP)
 		return cm_file_failed(q, CM_FILE_STEP_LIST, errno, path);
 	if (fd < 0)
 		return put_at(q, AT_FDCWD, path, path, &st, false);

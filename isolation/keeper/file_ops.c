@@ -53,7 +53,9 @@ static void hear_signals(void)
 int cm_file_fail(struct cm_file_request *q, enum cm_file_step step, int error, const char *path,
 		 uint64_t written)
 {
-	(void)cm_file_put_error(&q->out, step, error, path, false, written);
+	/* who stopped it knows why */
+	if (!is_stopped)
+		(void)cm_file_put_error(&q->out, step, error, path, false, written);
 	return 1;
 }
 

@@ -96,8 +96,8 @@ int cm_file_op_put(struct cm_file_request *q, uint64_t *ret_value)
 	r = receive(q, &receiver);
 	*ret_value = receiver.n_entries;
 	cm_file_receiver_close(&receiver);
-	/* the one that ends it was told already; a stream that broke off has nobody to be told */
 	if (r == -EBADMSG)
 		return cm_file_fail(q, CM_FILE_STEP_STREAM, EBADMSG, q->paths[0], 0);
-	return r < 0;
+	/* what ends it was told already, as a full disk; a stream that broke off has nobody to be told */
+	return r < 0 && !receiver.has_failed;
 }

@@ -126,15 +126,21 @@ static void hint_inside(struct cm_error *err, enum cm_file_step step, int error,
 	}
 }
 
-static void hint_here(struct cm_error *err, int error)
+static void hint_here(struct cm_error *err, enum cm_file_step step, int error)
 {
 	switch (error) {
 	case ENOENT:
-		cm_error_hint(err, "make the directory that it goes into first");
+		if (step == CM_FILE_STEP_CREATE)
+			cm_error_hint(err, "make the directory that it goes into first");
+		else
+			cm_error_hint(err,
+				      "what is copied into a session is looked for on this side; "
+				      "out of one it is ID:PATH");
 		return;
 	case EACCES:
 	case EPERM:
-		cm_error_hint(err, "choose a place of your own");
+		if (step != CM_FILE_STEP_READ && step != CM_FILE_STEP_OPEN)
+			cm_error_hint(err, "choose a place of your own");
 		return;
 	case ENOSPC:
 	case EDQUOT:
@@ -160,6 +166,10 @@ static void hint_anywhere(struct cm_error *err, enum cm_file_step step, int erro
 		return;
 	case ENAMETOOLONG:
 		cm_error_hint(err, "a name has at most 255 bytes, and a path 4095");
+		return;
+	case EINVAL:
+		if (step == CM_FILE_STEP_REMOVE)
+			cm_error_hint(err, "name a file or directory: '.', '..' and '/' stay");
 		return;
 	case EEXIST:
 		cm_error_hint(err, "remove it first, or choose another name");
@@ -239,6 +249,6 @@ int cm_files_error(struct cm_error *err, enum cm_file_step step, int error, cons
 	if (session)
 		hint_inside(err, step, error, session);
 	else
-		hint_here(err, error);
+		hint_here(err, step, error);
 	return code;
 }

@@ -345,7 +345,7 @@ static int hear(struct cm_files *f)
 	r = got < 0 ? conclude(f) : take_frame(f);
 	if (r == 2)
 		return 0;
-	if (r >= 0)
+	if (r > 0 || (r == 0 && !f->has_failed))
 		(void)set_why(f, CM_E_PROTOCOL, "the file operation ended before it had all");
 	return -ECANCELED;
 }
@@ -403,15 +403,15 @@ int cm_files_end_input(struct cm_files *f)
 
 int cm_files_why(struct cm_files *f, struct cm_error *err)
 {
-	int r;
-
 	cm_fd_close(&f->in_fd);
 	/* it ended, or closed its input, for a reason that it gives */
 	while (f->why.code == 0) {
-		r = cm_files_next(f, NULL);
-		if (r == 0)
-			(void)set_why(f, CM_E_PROTOCOL,
-				      "the file operation ended before it had all");
+		if (!f->is_done && cm_files_next(f, NULL) != 0)
+			continue;
+		/* told already */
+		if (f->has_failed)
+			return CM_OK;
+		(void)set_why(f, CM_E_PROTOCOL, "the file operation ended before it had all");
 	}
 	if (err)
 		*err = f->why;

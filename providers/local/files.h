@@ -88,8 +88,8 @@ int cm_files_wait_input(struct cm_files *f, int fd);
 /* Nothing more goes in. 0 or -errno, as of the writer. */
 int cm_files_end_input(struct cm_files *f);
 /*
- * After the writer failed: why. A code, always; what was written is lost where it was the operation
- * that ended.
+ * After the writer failed: why. A code; or CM_OK where that was told by where.failed already, and the
+ * operation ended with it.
  */
 int cm_files_why(struct cm_files *f, struct cm_error *err);
 /* Until it has ended inside, or two seconds were not enough for it. NULL is allowed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A path of this side, where files are copied to or from. Parts of it may be in a tree that a jail can
- * write, so nothing that a jail could have put there is followed: symbolic links are, where root made
- * them in a directory that nobody else can change (/var/run, and /home on some machines), and no other.
+ * write, so nothing that a jail could have put there is followed: symbolic links are that stand in the
+ * root directory (/home on some machines), and no other.
  */
 #ifndef CM_PROVIDERS_LOCAL_HOST_PATH_H
 #define CM_PROVIDERS_LOCAL_HOST_PATH_H

@@ -220,7 +220,7 @@ static int put(const struct copy *c)
 	int r = find_source(c->from.path, &fd, name);
 
 	if (r < 0)
-		return fail_here(c, CM_FILE_STEP_OPEN, -r, c->from.path);
+		return fail_here(c, CM_FILE_STEP_READ, -r, c->from.path);
 	status = open_session(c, &c->to, &s);
 	if (status == 0) {
 		r = begin_put(c, &s, &f, &err);

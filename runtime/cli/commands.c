@@ -135,7 +135,7 @@ const struct cm_command cm_commands[] = {
 			"sockets are left out. Whatever is left out is named, and the exit status is 1.\n"
 			"A file of this side whose name looks like ID:PATH is ./ID:PATH.\n"
 			"\n"
-			"Of this side no symbolic link is followed on the way, but root's own: a session\n"
+			"Of this side no symbolic link is followed on the way, but those in '/': a session\n"
 			"that can write there could have made it. A link in SRC is copied as a link.\n",
 	},
 	{

@@ -42,6 +42,8 @@ cm_run_test(faults 300 root plain)
 cm_run_test(walk 600 root plain)
 cm_run_test(reboot 180 root plain)
 cm_run_test(full 120 root plain)
+cm_run_test(files 300 root plain sub)
+cm_run_test(cp 300 root plain)
 cm_run_test(skeleton 120 root plain)
 
 if(TARGET casemate)

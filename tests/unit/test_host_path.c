@@ -70,33 +70,25 @@ static void test_parents(void **state)
 	assert_int_equal(cm_host_path_open_parent("", base, &wants_dir), -ENOENT);
 }
 
-/* Ours, and also root's own where others can write beside it. */
+/* Whoever made them; those of the root directory are followed. */
 static void test_links(void **state)
 {
 	char base[NAME_MAX + 1];
+	struct stat st;
 	bool wants_dir;
 
 	(void)state;
 	assert_int_equal(symlink("../x", "a/link"), 0);
-	if (geteuid() == 0) {
-		assert_int_equal(chown("a", 1234, 1234), 0);
-	}
 	assert_int_equal(cm_host_path_open_dir("a/link"), -ELOOP);
+	assert_int_equal(cm_host_path_open_dir("a/link/"), -ELOOP);
 	assert_int_equal(cm_host_path_open_parent("a/link/new", base, &wants_dir), -ELOOP);
-	if (geteuid() == 0) {
-		/* nobody but root could have made it */
-		assert_int_equal(chown("a", 0, 0), 0);
-		is(cm_host_path_open_dir("a/link"), "x");
-		assert_int_equal(lchown("a/link", 1234, 1234), 0);
-		assert_int_equal(cm_host_path_open_dir("a/link"), -ELOOP);
-		assert_int_equal(lchown("a/link", 0, 0), 0);
-		assert_int_equal(chmod("a", 0777), 0);
-		assert_int_equal(cm_host_path_open_dir("a/link"), -ELOOP);
-		assert_int_equal(chmod("a", 01777), 0);
-		is(cm_host_path_open_dir("a/link"), "x");
-	}
 	assert_int_equal(symlink("loop", "loop"), 0);
 	assert_int_equal(cm_host_path_open_dir("loop"), -ELOOP);
+	if (lstat("/bin", &st) == 0 && S_ISLNK(st.st_mode)) {
+		is(cm_host_path_open_dir("/bin"), "/bin");
+		is(cm_host_path_open_dir("/bin/.."), "/usr");
+		is(cm_host_path_open_parent("/bin/sh", base, &wants_dir), "/usr/bin");
+	}
 }
 
 int main(void)
