@@ -48,7 +48,7 @@ is "$(stat -c %b "$root/s/t/sparse") $(stat -c %h "$root/s/t/bytes")" '0 1' 'hol
 run cp s:t out
 is "$rc $(describe "$work/w/out")" "0 $(describe "$work/w/t")" 'and comes out'
 run cp s:t out
-is "$(ls "$work/w/out" | grep -cx t) $(describe "$work/w/out/t")" "1 $(describe "$work/w/t")" 'into a directory that is there'
+is "$(describe "$work/w/out/t")" "$(describe "$work/w/t")" 'into a directory that is there'
 run cp s:t/. merged
 is "$rc $(describe "$work/w/merged")" "0 $(describe "$work/w/t")" 'or what is in it'
 echo other >"$work/w/merged/nothing"
