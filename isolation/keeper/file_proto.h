@@ -106,8 +106,11 @@ struct cm_file_entry {
 	uint32_t name_len;
 	uint32_t target_len;
 	uint32_t reserved_;
+	/* which directory it is, on either side: what is copied into itself has no end */
+	uint64_t device;
+	uint64_t inode;
 };
-_Static_assert(sizeof(struct cm_file_entry) == 56, "an entry has 56 bytes");
+_Static_assert(sizeof(struct cm_file_entry) == 72, "an entry has 72 bytes");
 
 /* What could not be done: after "cannot ". */
 enum cm_file_step {
@@ -131,6 +134,8 @@ enum cm_file_step {
 	CM_FILE_STEP_LEADS_OUT,
 	/* nested deeper than CM_FILE_DEPTH_MAX */
 	CM_FILE_STEP_DEPTH,
+	/* it is what the tree is copied to */
+	CM_FILE_STEP_ITSELF,
 	/* the stream is not what it should be */
 	CM_FILE_STEP_STREAM,
 	CM_FILE_STEP_COUNT_,

@@ -285,6 +285,23 @@ static int make_directory(int dirfd, const char *name, bool *ret_is_new)
 	return open_directory(dirfd, name);
 }
 
+static bool is_same(const struct cm_file_msg *msg, uint64_t device, uint64_t inode)
+{
+	return inode != 0 && msg->body.entry.inode == inode && msg->body.entry.device == device;
+}
+
+/* The first one is where the tree goes; is this it, or is it copied onto itself? */
+static bool is_itself(struct cm_file_receiver *r, int fd, const struct cm_file_msg *msg)
+{
+	struct stat st;
+
+	if (r->depth == 0 && fstat(fd, &st) == 0) {
+		r->device = st.st_dev;
+		r->inode = st.st_ino;
+	}
+	return is_same(msg, r->device, r->inode);
+}
+
 static int enter_directory(struct cm_file_receiver *r, int dirfd, const char *name,
 			   size_t path_before, const struct cm_file_msg *msg)
 {
@@ -292,10 +309,19 @@ static int enter_directory(struct cm_file_receiver *r, int dirfd, const char *na
 	int fd = -1;
 
 	*d = (struct cm_file_directory){ .fd = -1, .path_len = path_before };
+	if (dirfd >= 0 && r->depth > 0 && is_same(msg, r->device, r->inode)) {
+		r->depth++;
+		return tell(r, CM_FILE_STEP_ITSELF, 0);
+	}
 	if (dirfd >= 0) {
 		fd = make_directory(dirfd, name, &d->is_new);
 		d->mode = take_mode(r, msg->body.entry.mode);
 		d->mtime = take_time(msg);
+	}
+	if (fd >= 0 && is_itself(r, fd, msg)) {
+		cm_fd_close(&fd);
+		r->depth++;
+		return tell(r, CM_FILE_STEP_ITSELF, 0);
 	}
 	r->depth++;
 	if (fd >= 0) {

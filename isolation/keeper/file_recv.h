@@ -46,6 +46,9 @@ struct cm_file_receiver {
 	char top_name[NAME_MAX + 1];
 	bool wants_directory;
 	bool has_top;
+	/* where it is, when it is a directory */
+	uint64_t device;
+	uint64_t inode;
 
 	unsigned int depth;
 	struct cm_file_directory dirs[CM_FILE_DEPTH_MAX];

@@ -273,6 +273,8 @@ int cm_file_put_entry(struct cm_file_writer *w, const struct stat *st, const cha
 		.mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
 		.name_len = (uint32_t)strlen(name),
 		.target_len = (uint32_t)strlen(to),
+		.device = st->st_dev,
+		.inode = st->st_ino,
 	};
 
 	if (entry.name_len > CM_FILE_PATH_MAX || entry.target_len > CM_FILE_PATH_MAX)

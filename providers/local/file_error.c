@@ -42,6 +42,7 @@ static const char *step_text(enum cm_file_step step)
 	case CM_FILE_STEP_SPECIAL:
 	case CM_FILE_STEP_LEADS_OUT:
 	case CM_FILE_STEP_DEPTH:
+	case CM_FILE_STEP_ITSELF:
 	case CM_FILE_STEP_STREAM:
 	case CM_FILE_STEP_REQUEST:
 	case CM_FILE_STEP_COUNT_:
@@ -205,6 +206,10 @@ static int set_special(struct cm_error *err, enum cm_file_step step, const char 
 				 "'%s' is left out: nested in more than %u directories", shown,
 				 CM_FILE_DEPTH_MAX);
 		cm_error_hint(err, "'casemate exec' with tar reaches it");
+	} else if (step == CM_FILE_STEP_ITSELF) {
+		r = cm_error_set(err, CM_E_INVALID, 0,
+				 "'%s' is left out: it is where the tree is copied to", shown);
+		cm_error_hint(err, "copy to somewhere outside of it");
 	} else if (step == CM_FILE_STEP_STREAM) {
 		r = cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand what is copied to '%s'",
 				 shown);
@@ -221,7 +226,7 @@ static bool is_special(enum cm_file_step step)
 {
 	return step == CM_FILE_STEP_SPECIAL || step == CM_FILE_STEP_LEADS_OUT ||
 	       step == CM_FILE_STEP_DEPTH || step == CM_FILE_STEP_STREAM ||
-	       step == CM_FILE_STEP_REQUEST;
+	       step == CM_FILE_STEP_REQUEST || step == CM_FILE_STEP_ITSELF;
 }
 
 int cm_files_error(struct cm_error *err, enum cm_file_step step, int error, const char *path,

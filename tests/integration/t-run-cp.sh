@@ -133,6 +133,29 @@ chmod -R u+w "$work/w"
 rm -rf "${work:?}/w"/* "$work/w"/.[!.]*
 finish
 
+begin 'into itself'
+run start s --workspace "$work/w"
+mkdir -p t/sub
+echo x | tee t/a >t/sub/b
+give t
+mkdir -p t/large t/copy
+(cd t/large && seq 4000 | split -l 1 -a 4)
+give t
+n=$(find t -type f | wc -l)
+for place in 't s:t/copy' 's:t t/copy' 's:t s:t/copy'; do
+	# shellcheck disable=SC2086
+	run cp $place
+	is "$(find t/copy -type f | wc -l)" "$n" "once: $place"
+	rm -rf t/copy/t
+done
+rm -rf t/large t/copy
+run cp t/. s:t
+is "$rc $(find t -type f | wc -l) $(cat t/a t/sub/b | tr -d '\n')" '1 2 xx' 'or onto itself'
+run rm s
+chmod -R u+w "$work/w"
+rm -rf "${work:?}/w"/* "$work/w"/.[!.]*
+finish
+
 begin 'nothing half done'
 run start s
 inside 'head -c 200000000 /dev/zero >big'
