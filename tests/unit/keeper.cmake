@@ -42,3 +42,4 @@ target_sources(test_local_launch PRIVATE "${PROJECT_SOURCE_DIR}/providers/local/
 # File operations: frames, and what a receiver makes of them.
 cm_unit_test(file_stream DEPS proto base)
 cm_unit_test(file_recv DEPS proto base)
+cm_unit_test(file_send DEPS proto base)
