@@ -119,9 +119,8 @@ static void on_late_reports(struct cm_loop *loop, int timer, void *data);
 static void arm_late_reports(struct cm_serve *serve)
 {
 	if (serve->report_timer < 0)
-		serve->report_timer =
-			cm_loop_timer_add(&serve->loop, cm_clock_mono_ms() + REPORT_LATE_MS,
-					  on_late_reports, serve);
+		serve->report_timer = cm_loop_timer_add(
+			&serve->loop, cm_clock_mono_ms() + REPORT_LATE_MS, on_late_reports, serve);
 }
 
 /* At most so late: one that began a moment ago is heard then, too. */

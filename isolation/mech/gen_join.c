@@ -360,8 +360,7 @@ static struct search best_search(const struct work *w, size_t lo, size_t hi)
 	}
 	for (size_t i = lo + 1; i < hi; i++) {
 		size_t n = 1 + w->search[lo][i - 1].n_insns + w->search[i][hi - 1].n_insns;
-		bool is_nearer = n == best.n_insns && best.split != 0 &&
-				 i <= lo + (hi - lo) / 2;
+		bool is_nearer = n == best.n_insns && best.split != 0 && i <= lo + (hi - lo) / 2;
 
 		/* of equal ones the one that halves, so that no number is far away */
 		if (n < best.n_insns || is_nearer)
