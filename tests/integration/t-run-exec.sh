@@ -15,6 +15,7 @@ journals() { # ID: where its journals are
 }
 has_result() { [ -f "$(journals "$1")/$2/result" ]; }
 events() { cat "$(dirname "$(journals "$1")")/events.ndjson"; }
+has_begun() { events "$1" | tail -n 1 | grep -q '"exec.started"'; }
 
 begin 'start and exec'
 run exec one -- true
@@ -240,7 +241,7 @@ is "$(our_processes)" '' 'and ends with the session'
 run exec e -- true
 expect_status 0 'the next one starts it'
 start exec e -- sleep 100
-until_true 5 grep -q '"exec.started"' <(events e | tail -n 2)
+until_true 5 has_begun e
 cm stop e
 wait_bg
 is "$rc" 137 'stop ends what runs'

@@ -62,7 +62,8 @@ ok 'it ends'
 ok "a part of what it printed was lost ($(lost "$id") bytes)"
 is "$(($(kept "$id") + $(lost "$id")))" 2000005 'what was lost is counted'
 is "$(tail -c 5 "$journals/$id"/out.head)" last 'what it prints when there is room again is kept'
-until_true 3 grep -q "\"exec.journal-lost\".*\"$id\"" <(events)
+is_told() { events | grep -q "\"exec.journal-lost\".*\"$id\""; }
+until_true 3 is_told
 ok 'an event says so'
 run logs f "$id"
 is "$rc" 0 'logs shows what there is'
