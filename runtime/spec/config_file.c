@@ -73,8 +73,8 @@ int cm_config_read_file(const char *path, unsigned int flags, char **ret_text, s
 	int r;
 
 	fd = cm_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
-				((flags & CM_READ_REGULAR) ? O_NONBLOCK : 0) |
-				((flags & CM_READ_NO_LINK) ? O_NOFOLLOW : 0));
+				   ((flags & CM_READ_REGULAR) ? O_NONBLOCK : 0) |
+				   ((flags & CM_READ_NO_LINK) ? O_NOFOLLOW : 0));
 	if (fd < 0 && (flags & CM_READ_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
 		return CM_OK;
 	if (fd < 0)

@@ -95,7 +95,8 @@ const struct cm_record_field cm_record_fields[] = {
 	{ "temporary", CM_FIELD_BOOL, AT(is_temporary), NULL, 0 },
 	{ "created_ms", CM_FIELD_INT64, AT(created_ms), NULL, 0 },
 	{ "generation", CM_FIELD_UINT64, AT(generation), NULL, 0 },
-	{ "workspace_kind", CM_FIELD_ENUM, AT(workspace_kind), workspace_kind_of, CM_WORKSPACE_REPO },
+	{ "workspace_kind", CM_FIELD_ENUM, AT(workspace_kind), workspace_kind_of,
+	  CM_WORKSPACE_REPO },
 	{ "workspace", CM_FIELD_STRING, AT(workspace), NULL, 0 },
 	{ "workspace_read_only", CM_FIELD_BOOL, AT(is_workspace_read_only), NULL, 0 },
 	{ "repo", CM_FIELD_STRING, AT(repo), NULL, 0 },
@@ -222,7 +223,8 @@ static int read_map(const struct cm_json *v, struct cm_strv *to)
 	return CM_OK;
 }
 
-static int read_field(const struct cm_record_field *f, const struct cm_json *v, struct cm_session_record *r)
+static int read_field(const struct cm_record_field *f, const struct cm_json *v,
+		      struct cm_session_record *r)
 {
 	void *to = cm_record_member(r, f);
 
@@ -432,7 +434,8 @@ int cm_record_format(const struct cm_session_record *record, struct cm_buf *out)
 	cm_jw_init(&w, out, false);
 	cm_jw_object(&w);
 	for (size_t i = 0; i < CM_RECORD_FIELDS; i++)
-		write_field(&w, &cm_record_fields[i], cm_record_member_const(record, &cm_record_fields[i]));
+		write_field(&w, &cm_record_fields[i],
+			    cm_record_member_const(record, &cm_record_fields[i]));
 	cm_jw_end_object(&w);
 	if (record->unknown_json && !out->has_failed) {
 		/* behind the last known member */

@@ -319,10 +319,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	    cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_terminators), cmocka_unit_test(test_every_cut),
-		cmocka_unit_test(test_path),	    cmocka_unit_test(test_no_search),
-		cmocka_unit_test(test_large),	    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_whole),	     cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_terminators),  cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_path),	     cmocka_unit_test(test_no_search),
+		cmocka_unit_test(test_large),	     cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_memory_again),
 	};
 

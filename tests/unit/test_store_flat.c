@@ -95,9 +95,9 @@ static void test_damaged(void **state)
 
 		if (i >= flat_len)
 			flat[i - flat_len] ^= 0x10;
-		assert_int_equal(cm_replace_file_at(s.dir_fd, CM_STORE_STATE_FLAT, flat, keep, 0600,
-						    false),
-				 0);
+		assert_int_equal(
+			cm_replace_file_at(s.dir_fd, CM_STORE_STATE_FLAT, flat, keep, 0600, false),
+			0);
 		if (i >= flat_len)
 			flat[i - flat_len] ^= 0x10;
 		assert_false(load(s.dir_fd, json, len, "a", &r));
@@ -114,7 +114,8 @@ static void test_damaged(void **state)
 /* What state.json says decides: changed by hand, or damaged. */
 static void test_decides_nothing(void **state)
 {
-	static const char edited[] = "{\"v\":1,\"id\":\"a\",\"root\":\"/r\",\"workspace\":\"/else\"}\n";
+	static const char edited[] =
+		"{\"v\":1,\"id\":\"a\",\"root\":\"/r\",\"workspace\":\"/else\"}\n";
 	struct env *e = *state;
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_store_session s;
@@ -124,8 +125,8 @@ static void test_decides_nothing(void **state)
 					    0600, false),
 			 0);
 	cm_store_session_close(&s);
-	assert_int_equal(cm_store_session_open_as(&e->store, "a", CM_STORE_CHANGE | CM_STORE_ANY_ROOT,
-						  0, &s, NULL),
+	assert_int_equal(cm_store_session_open_as(&e->store, "a",
+						  CM_STORE_CHANGE | CM_STORE_ANY_ROOT, 0, &s, NULL),
 			 CM_OK);
 	assert_string_equal(s.record.workspace, "/else");
 	assert_int_equal(cm_store_session_save(&s, false, NULL), CM_OK);
@@ -197,12 +198,8 @@ static void test_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_same),
-		T(test_damaged),
-		T(test_decides_nothing),
-		T(test_no_utf8),
-		T(test_no_value),
-		T(test_large),
+		T(test_same),	 T(test_damaged),  T(test_decides_nothing),
+		T(test_no_utf8), T(test_no_value), T(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
