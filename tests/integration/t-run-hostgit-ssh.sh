@@ -131,7 +131,8 @@ like "$(key_in_proc)" "/proc/$!/environ" 'where it is it would be found'
 kill $!
 # not what looks for it
 helpers() {
-	cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' |
+	# some end while they are read
+	{ cat /proc/[0-9]*/cmdline 2>/dev/null || :; } | tr '\0' ' ' |
 		grep -e "[-]-connect-git $ssh_url" -e "[s]sh -Fnone .* -p $ssh_port " >/dev/null
 }
 helpers
