@@ -59,7 +59,9 @@ static bool reserve(struct cm_buf *b, size_t len)
 
 void cm_buf_reserve(struct cm_buf *b, size_t len)
 {
-	(void)reserve(b, len);
+	/* data is a string from the moment that it is there */
+	if (reserve(b, len))
+		b->data[b->len] = '\0';
 }
 
 void cm_buf_reset(struct cm_buf *b)
