@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/cli/cli.h"
@@ -20,8 +21,25 @@ static void fill_standard_fds(void)
 	}
 }
 
+/*
+ * Environment and memory may hold a repository's credential, which a core file would keep where the
+ * command was called. 1 and not 0: the kernel lets a program that core_pattern names have what a limit
+ * of 0 forbids as a file, and takes 1 for neither. By prctl(PR_SET_DUMPABLE) /proc/PID would belong to
+ * root, by which an ordinary user's own tools look for the process.
+ *
+ * The keeper inherits it, and its jails have 0.
+ */
+static void forbid_core_files(void)
+{
+	static const struct rlimit none = { 1, 1 };
+
+	/* refused where the caller's own limit is lower still */
+	(void)setrlimit(RLIMIT_CORE, &none);
+}
+
 int main(int argc, char **argv)
 {
+	forbid_core_files();
 	fill_standard_fds();
 	/* whoever ignores it hands that down; then the kernel keeps nothing of a child that has ended,
 	 * and a keeper that was killed would look like one that ended by itself */

@@ -66,5 +66,10 @@ if(TARGET casemate)
 			${who} $<TARGET_FILE:bad_git_server>)
 		set_tests_properties(integration.run.bad-server.${who} PROPERTIES LABELS
 			integration TIMEOUT 600)
+		add_test(NAME integration.run.core.${who} COMMAND bash
+			"${CMAKE_CURRENT_SOURCE_DIR}/t-run-core.sh" $<TARGET_FILE_DIR:casemate> ${who}
+			$<TARGET_FILE:bad_git_server>)
+		set_tests_properties(integration.run.core.${who} PROPERTIES LABELS integration
+			TIMEOUT 120)
 	endforeach()
 endif()
