@@ -97,3 +97,19 @@ bool cm_history_has(git_repository *repo, const git_oid *tip, const git_oid *com
 	free(s.slots);
 	return has;
 }
+
+bool cm_history_any_has(git_repository *repo, const git_oid *tips, size_t n, const git_oid *commit)
+{
+	struct seen s = { NULL };
+	int r = n > 0 ? git_graph_reachable_from_any(repo, commit, tips, n) : 0;
+	bool has = true;
+
+	if (r >= 0)
+		return r > 0;
+	for (size_t i = 0; i < n && has; i++)
+		has = add(&s, &tips[i]);
+	has = has && walk(repo, &s, commit);
+	free(s.list);
+	free(s.slots);
+	return has;
+}

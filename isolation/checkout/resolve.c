@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "isolation/checkout/history.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
@@ -344,7 +345,6 @@ int cm_resolve_check_reachable(git_repository *repo, const struct cm_refs *refs,
 {
 	CM_AUTO_FREE git_oid *tips = cm_calloc(refs->n + 1, sizeof(*tips));
 	size_t n = 0;
-	int r;
 
 	if (!tips)
 		return out_of_memory(err);
@@ -354,10 +354,9 @@ int cm_resolve_check_reachable(git_repository *repo, const struct cm_refs *refs,
 		if (refs->v[i].type == GIT_OBJECT_COMMIT)
 			tips[n++] = refs->v[i].peeled;
 	}
-	r = n > 0 ? git_graph_reachable_from_any(repo, &res->commit, tips, n) : 0;
-	if (r < 0)
-		return cm_library_error(err, "cannot look up '%s'", wanted);
-	return r > 0 ? CM_OK : fail_no_commit(repo, refs, wanted, err);
+	return cm_history_any_has(repo, tips, n, &res->commit)
+		       ? CM_OK
+		       : fail_no_commit(repo, refs, wanted, err);
 }
 
 static const struct cm_ref *find_request(const struct cm_refs *refs, unsigned int number)
