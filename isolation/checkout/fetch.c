@@ -15,6 +15,7 @@
 #include "isolation/checkout/host_git_fetch.h"
 #include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/mirror.h"
+#include "isolation/checkout/names.h"
 #include "isolation/checkout/peers.h"
 #include "isolation/checkout/refs.h"
 #include "runtime/base/fd.h"
@@ -38,6 +39,8 @@ struct fetch {
 	struct cm_strv refspecs;
 	/* full names beside branches and tags that the server has */
 	struct cm_strv extra;
+	/* branches and tags, of a shallow fetch */
+	struct cm_names names;
 };
 
 static int on_transfer(const git_indexer_progress *stats, void *data)
@@ -189,6 +192,51 @@ static int add_extra(struct fetch *f, const git_remote_head **heads, size_t n)
 	return r;
 }
 
+static int tell_mirror(struct fetch *f)
+{
+	CM_AUTO_GIT(git_reference_iterator) git_reference_iterator *refs = NULL;
+	const char *name;
+	int r = git_reference_iterator_new(&refs, f->mirror.repo);
+
+	while (r == 0 && (r = git_reference_next_name(&name, refs)) == 0)
+		r = cm_names_had(&f->names, name);
+	return r == GIT_ITEROVER ? 0 : r;
+}
+
+static int choose_names(struct fetch *f, const git_remote_head **heads, size_t n)
+{
+	CM_AUTO_GIT_BUF git_buf head = GIT_BUF_INIT;
+	char hex[CM_OID_HEX_SIZE];
+	int r = cm_names_init(&f->names, f->opts->take_ref, f->opts->take_branch);
+
+	if (r == CM_OK && git_remote_default_branch(&head, f->remote) == 0)
+		r = cm_names_want(&f->names, head.ptr);
+	if (r == CM_OK)
+		r = tell_mirror(f);
+	for (size_t i = 0; i < n && r == CM_OK; i++) {
+		git_oid_tostr(hex, sizeof(hex), &heads[i]->oid);
+		r = cm_names_offer(&f->names, heads[i]->name, hex);
+	}
+	cm_names_end(&f->names);
+	return r;
+}
+
+/* Branches and tags. */
+static int add_names(struct fetch *f, const git_remote_head **heads, size_t n)
+{
+	int r = f->opts->depth > 0 ? choose_names(f, heads, n) : CM_OK;
+
+	f->names.is_all = f->names.is_all || f->opts->depth == 0;
+	for (size_t i = 0; i < f->names.chosen.n && !f->names.is_all && r == CM_OK; i++)
+		r = cm_strv_addf(&f->refspecs, "+%s:%s", f->names.chosen.v[i],
+				 f->names.chosen.v[i]);
+	if (r == CM_OK && f->names.is_all)
+		r = cm_strv_add(&f->refspecs, "+refs/heads/*:refs/heads/*");
+	if (r == CM_OK && f->names.is_all)
+		r = cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*");
+	return r;
+}
+
 static int choose_refs(struct fetch *f, struct cm_error *err)
 {
 	const git_remote_head **heads;
@@ -202,8 +250,7 @@ static int choose_refs(struct fetch *f, struct cm_error *err)
 		cm_error_hint(err, "clone it with git, and give --repo the path of the clone");
 		return CM_E_LIMIT;
 	}
-	if (cm_strv_add(&f->refspecs, "+refs/heads/*:refs/heads/*") < 0 ||
-	    cm_strv_add(&f->refspecs, "+refs/tags/*:refs/tags/*") < 0 ||
+	if (add_names(f, heads, n) < 0 ||
 	    (find_ref(heads, n, "HEAD") && cm_strv_add(&f->refspecs, "+HEAD:" HEAD_REF) < 0) ||
 	    add_extra(f, heads, n) < 0)
 		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
@@ -239,8 +286,7 @@ static int drop_others(struct fetch *f)
 	int r = git_reference_iterator_new(&refs, f->mirror.repo);
 
 	while (r == 0 && (r = git_reference_next_name(&name, refs)) == 0) {
-		bool is_wanted = cm_text_has_prefix(name, "refs/heads/") ||
-				 cm_text_has_prefix(name, "refs/tags/");
+		bool is_wanted = cm_names_has(&f->names, name);
 
 		for (size_t i = 0; i < f->extra.n && !is_wanted; i++)
 			is_wanted = strcmp(f->extra.v[i], name) == 0;
@@ -327,6 +373,7 @@ static int transfer(struct fetch *f, struct cm_error *err)
 	f->remote = NULL;
 	cm_strv_clear(&f->refspecs);
 	cm_strv_clear(&f->extra);
+	cm_names_clear(&f->names);
 	return r;
 }
 

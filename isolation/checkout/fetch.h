@@ -18,7 +18,11 @@ struct cm_fetch_options {
 	const char *ref;
 	/* the head of this pull or merge request, too; 0: of none */
 	unsigned int pr;
-	/* commits of each branch's and tag's history; 0: all of them */
+	/*
+	 * Commits of history; 0: all of them. With it the branches and tags are those of take_ref and
+	 * take_branch, HEAD's and what the mirror has, where the server has these; all of them where
+	 * take_ref is no name of its.
+	 */
 	unsigned int depth;
 	/* certificates that are believed, PEM; NULL: the system's */
 	const char *ca_file;
@@ -36,7 +40,8 @@ struct cm_fetch_options {
 };
 
 /*
- * Afterwards the mirror's branches, tags and HEAD are the remote's; what was deleted there is gone.
+ * Afterwards the mirror's branches, tags and HEAD are the remote's, of a shallow fetch those that were
+ * asked for; what was deleted there is gone.
  * What was there before stays when it fails. rep->reason says why it failed.
  */
 int cm_fetch(const struct cm_fetch_options *opts, struct cm_report *rep, struct cm_error *err);

@@ -18,6 +18,7 @@
 #include "isolation/checkout/host_git_resolve.h"
 #include "isolation/checkout/host_git_ssh.h"
 #include "isolation/checkout/mirror.h"
+#include "isolation/checkout/names.h"
 #include "isolation/checkout/refs.h"
 #include "isolation/checkout/regular.h"
 #include "runtime/base/fd.h"
@@ -51,6 +52,8 @@ struct fetch {
 	/* full names beside branches and tags: asked for, and there */
 	struct cm_strv wanted;
 	struct cm_strv extra;
+	/* branches and tags, of a shallow fetch */
+	struct cm_names names;
 };
 
 static int out_of_memory(struct cm_error *err)
@@ -78,7 +81,8 @@ static int take_symref(struct fetch *f, const char *line)
 	if (!cm_text_has_prefix(f->head_name, "refs/heads/") ||
 	    !git_reference_is_valid_name(f->head_name))
 		free(cm_ptr_take(&f->head_name));
-	return CM_OK;
+	/* before any ref: it is the first that a server tells */
+	return f->head_name ? cm_names_want(&f->names, f->head_name) : CM_OK;
 }
 
 /* "ref: NAME\tHEAD" and "ID\tNAME" */
@@ -86,6 +90,7 @@ static int take_ref(void *data, const char *line, size_t len)
 {
 	struct fetch *f = data;
 	size_t hex = strspn(line, "0123456789abcdef");
+	char id[CM_HOST_GIT_HEX_SIZE];
 
 	f->refs_bytes += len;
 	if (f->refs_bytes > REFS_BYTES_MAX) {
@@ -99,12 +104,48 @@ static int take_ref(void *data, const char *line, size_t len)
 	if (++f->n_refs > CM_REFS_MAX)
 		return CM_E_LIMIT;
 	f->is_sha256 = hex == CM_HOST_GIT_HEX_SIZE - 1;
+	memcpy(id, line, hex);
+	id[hex] = '\0';
 	line += hex + 1;
-	if (strcmp(line, "HEAD") == 0) {
-		memcpy(f->head_id, line - hex - 1, hex);
-		f->head_id[hex] = '\0';
-	}
-	return cm_strv_has(&f->wanted, line) ? cm_strv_add(&f->extra, line) : CM_OK;
+	if (strcmp(line, "HEAD") == 0)
+		memcpy(f->head_id, id, hex + 1);
+	if (cm_strv_has(&f->wanted, line) && cm_strv_add(&f->extra, line) < 0)
+		return CM_E_NOMEM;
+	return f->opts->depth > 0 ? cm_names_offer(&f->names, line, id) : CM_OK;
+}
+
+/* There is a mirror, and nothing in it that would be waited for. */
+static bool is_usable(const struct fetch *f)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	return faccessat(f->dir_fd, CM_MIRROR_REPOSITORY "/HEAD", F_OK, 0) == 0 &&
+	       cm_regular_check(f->path, &why) == CM_OK;
+}
+
+static int take_had(void *data, const char *name, size_t len)
+{
+	struct fetch *f = data;
+
+	(void)len;
+	return cm_names_had(&f->names, name);
+}
+
+/* What the mirror has; nothing where that cannot be told, for then it is made anew. */
+static int tell_mirror(struct fetch *f, struct cm_error *err)
+{
+	const char *const argv[] = { "-C", f->path, "for-each-ref", "--format=%(refname)", NULL };
+	struct cm_host_git_call call = { .argv = argv, .on_part = take_had, .data = f, .end = '\n' };
+	int r;
+
+	if (f->opts->is_fresh || !is_usable(f))
+		return CM_OK;
+	r = cm_host_git_write_config(f->opts->mirror, cm_host_git_mirror_is_sha256(f->opts->mirror),
+				     err);
+	if (r == CM_OK)
+		r = cm_host_git_run(&f->git, &call, err);
+	cm_buf_clear(&call.said);
+	return r;
 }
 
 static int want_names(struct fetch *f, struct cm_error *err)
@@ -112,9 +153,13 @@ static int want_names(struct fetch *f, struct cm_error *err)
 	const struct cm_fetch_options *opts = f->opts;
 	int r = opts->ref ? cm_strv_add(&f->wanted, opts->ref) : CM_OK;
 
+	if (r == CM_OK && opts->depth > 0)
+		r = cm_names_init(&f->names, opts->take_ref, opts->take_branch);
 	for (size_t i = 0; i < CM_REFS_REQUEST_NAMES && opts->pr > 0 && r == CM_OK; i++)
 		r = cm_strv_add_own(&f->wanted, cm_refs_request_name(opts->pr, i));
-	return r == CM_OK ? CM_OK : out_of_memory(err);
+	if (r < 0)
+		return out_of_memory(err);
+	return opts->depth > 0 ? tell_mirror(f, err) : CM_OK;
 }
 
 static int ask_refs(struct fetch *f, struct cm_error *err)
@@ -136,6 +181,8 @@ static int ask_refs(struct fetch *f, struct cm_error *err)
 	if (r == CM_OK && call.status != 0)
 		r = cm_host_git_fetch_error(&call, f->opts, f->url, &f->state, f->rep, err);
 	cm_buf_clear(&call.said);
+	cm_names_end(&f->names);
+	f->names.is_all = f->names.is_all || f->opts->depth == 0;
 	if (r == CM_OK)
 		cm_report_progress(f->rep, "remote", f->n_refs, f->n_refs);
 	return r;
@@ -206,11 +253,9 @@ static void sweep_packs(const struct fetch *f)
 
 static int open_mirror(struct fetch *f, bool is_fresh, struct cm_error *err)
 {
-	struct cm_error why = CM_ERROR_INIT;
 	int r = CM_OK;
 
-	if (is_fresh || faccessat(f->dir_fd, CM_MIRROR_REPOSITORY "/HEAD", F_OK, 0) < 0 ||
-	    cm_regular_check(f->path, &why) < 0 ||
+	if (is_fresh || !is_usable(f) ||
 	    cm_host_git_mirror_is_sha256(f->opts->mirror) != f->is_sha256)
 		r = make_mirror(f, err);
 	else
@@ -230,8 +275,7 @@ static int take_name(void *data, const char *name, size_t len)
 	struct names *names = data;
 
 	(void)len;
-	if (!cm_text_has_prefix(name, "refs/heads/") && !cm_text_has_prefix(name, "refs/tags/") &&
-	    !cm_strv_has(&names->f->extra, name))
+	if (!cm_names_has(&names->f->names, name) && !cm_strv_has(&names->f->extra, name))
 		cm_buf_printf(&names->deletions, "delete %s\n", name);
 	return cm_buf_status(&names->deletions);
 }
@@ -264,10 +308,13 @@ static int drop_others(struct fetch *f, struct cm_error *err)
 
 static int add_refspecs(struct fetch *f, struct cm_strv *argv, struct cm_error *err)
 {
-	int r = cm_strv_add(argv, "+refs/heads/*:refs/heads/*");
+	int r = CM_OK;
 
-	if (r == CM_OK)
-		r = cm_strv_add(argv, "+refs/tags/*:refs/tags/*");
+	if (f->names.is_all) {
+		r = cm_strv_add(argv, "+refs/heads/*:refs/heads/*");
+		if (r == CM_OK)
+			r = cm_strv_add(argv, "+refs/tags/*:refs/tags/*");
+	}
 	if (r == CM_OK && f->head_id[0] != '\0')
 		r = cm_strv_add(argv, "+HEAD:" HEAD_REF);
 	for (size_t i = 0; i < f->extra.n && r == CM_OK; i++)
@@ -294,6 +341,8 @@ static int make_fetch(struct fetch *f, struct cm_strv *argv, struct cm_error *er
 		r = cm_strv_addf(argv, "--depth=%u", f->opts->depth);
 	if (r == CM_OK && f->opts->wants.filters_blobs)
 		r = cm_strv_add(argv, "--filter=blob:none");
+	if (r == CM_OK && !f->names.is_all)
+		r = cm_strv_add(argv, "--stdin");
 	if (r == CM_OK)
 		r = cm_strv_add(argv, "origin");
 	return r == CM_OK ? add_refspecs(f, argv, err) : out_of_memory(err);
@@ -318,12 +367,20 @@ static int run_remote(struct fetch *f, const char *const *argv, const struct cm_
 static int download(struct fetch *f, struct cm_error *err)
 {
 	CM_AUTO_STRV struct cm_strv argv = { 0 };
+	CM_AUTO_BUF struct cm_buf chosen = { 0 };
 	int r = make_fetch(f, &argv, err);
 
 	/* git calls a server without anything an error */
 	if (r < 0 || f->n_refs == 0)
 		return r;
-	return run_remote(f, (const char *const *)argv.v, NULL, err);
+	if (f->names.is_all)
+		return run_remote(f, (const char *const *)argv.v, NULL, err);
+	cm_buf_init(&chosen, REFS_BYTES_MAX);
+	for (size_t i = 0; i < f->names.chosen.n; i++)
+		cm_buf_printf(&chosen, "+%s:%s\n", f->names.chosen.v[i], f->names.chosen.v[i]);
+	if (cm_buf_status(&chosen) < 0)
+		return out_of_memory(err);
+	return run_remote(f, (const char *const *)argv.v, &chosen, err);
 }
 
 /* As fetch.c has it: a server does not tell what its HEAD names when that is not there. */
@@ -555,6 +612,7 @@ static void clear(struct fetch *f)
 	free(f->head_name);
 	cm_strv_clear(&f->wanted);
 	cm_strv_clear(&f->extra);
+	cm_names_clear(&f->names);
 }
 
 int cm_host_git_fetch(const struct cm_fetch_options *opts, const struct cm_giturl *url,

@@ -76,6 +76,7 @@ static int run_update(const struct cm_options *cmd, struct cm_report *rep, struc
 			    .branch = cmd->checkout.branch,
 			    .is_mirror = cmd->checkout.origin != NULL },
 		.is_unshallow = cmd->is_unshallow,
+		.keeps_branches = cmd->keeps_branches,
 		.is_finish = cmd->is_finish,
 	};
 

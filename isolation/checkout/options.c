@@ -80,7 +80,9 @@ static const struct {
 	{ "mirror", "DIR", TEXT, 0, 0, AT(fetch.mirror), FETCH,
 	  "directory of its mirror, which exists" },
 	{ "depth", "N", NUMBER, 1, INT_MAX, AT(fetch.depth), FETCH,
-	  "fetch no more than N commits of each history" },
+	  "fetch no more than N commits of each history, and no branches and tags\n"
+	  "but HEAD's, those of --take-ref and --take-branch and what DIR has; where\n"
+	  "--take-ref is no name of the server's, all" },
 	{ "lfs", NULL, SWITCH, 0, 0, AT(wants.has_lfs), CHECKOUT | FETCH,
 	  "the content of Git LFS files, too" },
 	{ "sparse", "DIRS", TEXT, 0, 0, AT(wants.sparse), CHECKOUT | FETCH,
@@ -89,7 +91,7 @@ static const struct {
 	  "no content of files but what is checked out" },
 	{ "take-ref", "REF", TEXT, 0, 0, AT(fetch.take_ref), FETCH,
 	  "what is going to be checked out, as --ref has it there: that is whose\n"
-	  "content --lfs and --filter fetch" },
+	  "content --lfs and --filter fetch, and what --depth fetches" },
 	{ "take-branch", "NAME", TEXT, 0, 0, AT(fetch.take_branch), FETCH, "as --branch has it" },
 	{ "fresh", NULL, SWITCH, 0, 0, AT(fetch.is_fresh), FETCH,
 	  "use nothing of what an earlier fetch left there" },
@@ -114,6 +116,8 @@ static const struct {
 	  "work tree of a checkout to bring up to date" },
 	{ "unshallow", NULL, SWITCH, 0, 0, AT(is_unshallow), UPDATE,
 	  "all of the history, where a part of it is missing" },
+	{ "keep-branches", NULL, SWITCH, 0, 0, AT(keeps_branches), UPDATE,
+	  "the remote may have branches that PATH has not: these stay" },
 	{ "finish", NULL, SWITCH, 0, 0, AT(is_finish), UPDATE,
 	  "without --source: only go through with what a killed update began" },
 	{ "status", "PATH", TEXT, 0, 0, AT(status_path), STATUS,

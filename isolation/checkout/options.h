@@ -29,6 +29,7 @@ struct cm_options {
 	/* --update */
 	const char *update_path;
 	bool is_unshallow;
+	bool keeps_branches;
 	bool is_finish;
 	/* --from */
 	const char *base;

@@ -14,6 +14,7 @@
 struct tracking {
 	struct cm_existing *ex;
 	const struct cm_refs *refs;
+	bool keeps_branches;
 	/* names here; the first ones are to be removed */
 	struct cm_strv names;
 	size_t n_removed;
@@ -25,6 +26,22 @@ struct tracking {
 static int out_of_memory(struct cm_error *err)
 {
 	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
+
+/* As "a" and "a/b" are to each other: one of them alone can be there. */
+static bool is_in_the_way(const struct cm_refs *refs, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < refs->n; i++) {
+		const char *other = refs->v[i].name;
+		size_t other_len = strlen(other);
+
+		if (strncmp(name, other, len < other_len ? len : other_len) == 0 &&
+		    (len < other_len ? other[len] : name[other_len]) == '/')
+			return true;
+	}
+	return false;
 }
 
 /* Branches that the source has no more. */
@@ -40,6 +57,7 @@ static int find_removed(struct tracking *t, struct cm_error *err)
 		if (!theirs)
 			return out_of_memory(err);
 		if (strcmp(name, HEAD_NAME) != 0 && !cm_refs_find(t->refs, theirs) &&
+		    (!t->keeps_branches || is_in_the_way(t->refs, theirs)) &&
 		    cm_strv_add(&t->names, name) != CM_OK)
 			return out_of_memory(err);
 	}
@@ -170,10 +188,10 @@ static int tell_locks(struct tracking *t, struct cm_error *err)
 	return cm_existing_will_lock(t->ex, &locked, err);
 }
 
-int cm_tracking_update(struct cm_existing *ex, const struct cm_refs *refs, struct cm_report *rep,
-		       struct cm_error *err)
+int cm_tracking_update(struct cm_existing *ex, const struct cm_refs *refs, bool keeps_branches,
+		       struct cm_report *rep, struct cm_error *err)
 {
-	struct tracking t = { .ex = ex, .refs = refs };
+	struct tracking t = { .ex = ex, .refs = refs, .keeps_branches = keeps_branches };
 	int r = find_removed(&t, err);
 
 	if (r == CM_OK)

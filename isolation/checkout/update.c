@@ -126,7 +126,7 @@ static int step_objects(struct run *run, struct cm_error *err)
 
 static int step_refs(struct run *run, struct cm_error *err)
 {
-	return cm_tracking_update(&run->ex, &run->refs, run->rep, err);
+	return cm_tracking_update(&run->ex, &run->refs, run->opts->keeps_branches, run->rep, err);
 }
 
 /* A branch is moved where it leads to what was asked for, so that nothing of it is lost. */

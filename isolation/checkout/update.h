@@ -17,6 +17,8 @@ struct cm_update_options {
 	struct cm_wanted wanted;
 	/* the history that a first checkout left out, too */
 	bool is_unshallow;
+	/* the source has some of the remote's branches: others are not gone for that */
+	bool keeps_branches;
 	/* without a source: only go through with what a killed update began */
 	bool is_finish;
 };

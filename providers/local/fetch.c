@@ -143,17 +143,20 @@ static void forget(struct cm_buf *credential)
 	cm_buf_clear(credential);
 }
 
-/* Whose content a fetch that leaves others' out has to bring, which is what is checked out. */
+/* What a fetch that leaves others' history or content out has to bring, which is what is checked out. */
 static int add_extent(const struct cm_local_remote *remote, char **argv, size_t *n,
 		      char **own_sparse, struct cm_error *err)
 {
 	const struct cm_spec *spec = remote->spec;
 
-	if (!spec || (!spec->has_lfs && spec->filter != CM_FILTER_BLOB_NONE))
+	bool leaves_content = spec && (spec->has_lfs || spec->filter == CM_FILTER_BLOB_NONE);
+
+	if (remote->depth == 0 && !leaves_content)
 		return CM_OK;
 	cm_checkout_option(argv, n, "--take-ref", remote->ref);
-	cm_checkout_option(argv, n, "--take-branch", spec->branch);
-	return cm_checkout_git_options(spec, false, argv, n, own_sparse, err);
+	cm_checkout_option(argv, n, "--take-branch", remote->branch);
+	return leaves_content ? cm_checkout_git_options(spec, false, argv, n, own_sparse, err)
+			      : CM_OK;
 }
 
 static int run_helper(struct cm_local *l, const struct job *job, bool is_fresh,
@@ -337,6 +340,7 @@ void cm_local_remote_of(const struct cm_local *l, struct cm_local_remote *ret)
 {
 	*ret = (struct cm_local_remote){ .url = l->spec.repo,
 					 .ref = l->spec.base ? l->spec.base : l->spec.ref,
+					 .branch = l->spec.branch,
 					 .pr = l->spec.pr,
 					 .depth = l->spec.depth,
 					 .spec = &l->spec,

@@ -19,11 +19,12 @@
 struct cm_local_remote {
 	/* without a secret */
 	const char *url;
-	/* beside branches and tags; NULL: none */
+	/* a ref of any spelling, and a branch, that are going to be checked out; NULL: HEAD's */
 	const char *ref;
+	const char *branch;
 	/* the head of that request, too; 0: none */
 	int pr;
-	/* commits of history; 0: all */
+	/* commits of history, and then of these alone; 0: all */
 	int depth;
 	/* for what of it is checked out, and how: the session's spec; NULL: all, as it is fetched */
 	const struct cm_spec *spec;

@@ -17,6 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/giturl.h"
+#include "runtime/base/text.h"
 
 struct task {
 	/* whose checkout it is */
@@ -114,7 +115,7 @@ static int was_held_up(const struct cm_local *of, struct cm_error *err)
 	return CM_E_TIMEOUT;
 }
 
-/* At most 12 of argv; number is for one of them. */
+/* At most 13 of argv; number is for one of them. */
 static void add_wanted(const struct task *task, const struct source *source, char **argv,
 		       size_t *ret_n, char *number)
 {
@@ -130,6 +131,8 @@ static void add_wanted(const struct task *task, const struct source *source, cha
 	cm_checkout_option(argv, &n, "--from", update->base);
 	if (update->is_unshallow)
 		argv[n++] = (char *)(uintptr_t) "--unshallow";
+	else if (source->mirror && of->spec.depth > 0)
+		argv[n++] = (char *)(uintptr_t) "--keep-branches";
 	*ret_n = n;
 }
 
@@ -194,6 +197,20 @@ static int take(struct cm_local *l, const struct cm_store_mirror *mirror, void *
 	return in_jail(data, &source, result, err);
 }
 
+/* Where nothing is asked for, what the session was made for is what is wanted to be up to date. */
+static const char *branch_of(const struct cm_local *of)
+{
+	static const char heads[] = "refs/heads/";
+	const struct cm_local_update *update = of->update;
+	const char *ref = of->spec.ref;
+
+	if (update->ref || update->pr > 0 || update->branch)
+		return update->branch;
+	if (of->spec.branch || !ref)
+		return of->spec.branch;
+	return cm_text_has_prefix(ref, heads) ? ref + strlen(heads) : ref;
+}
+
 static int from_remote(struct task *task, struct cm_checkout_result *result, struct cm_error *err)
 {
 	const struct cm_local_update *update = task->of->update;
@@ -202,6 +219,7 @@ static int from_remote(struct task *task, struct cm_checkout_result *result, str
 
 	cm_local_remote_of(task->of, &remote);
 	remote.ref = update->base ? update->base : update->ref;
+	remote.branch = branch_of(task->of);
 	remote.pr = update->pr;
 	/* content beside git's own objects stays git-lfs's to fetch */
 	remote.spec = NULL;

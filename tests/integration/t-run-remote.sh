@@ -278,12 +278,11 @@ run run --repo "$https_url/open/deep" -- git rev-list --count HEAD
 expect_out 3 'without it all of the history'
 forget_requests
 run run --repo "$https_url/open/deep" --depth 1 -- sh -c 'git log --format=%s; git status --short
-git rev-parse --is-shallow-repository origin/side; git fsck 2>&1'
+git rev-parse --is-shallow-repository; git fsck 2>&1'
 is "$rc $(out)" "0 three
-true
-$(git -C "$deep" rev-parse side)" 'one commit of each branch'
+true" 'one commit'
 run run --repo "$https_url/open/deep" --depth 1 --ref v1 -- git log --format=%s
-expect_out two 'and each tag'
+expect_out two 'and that of a tag'
 run run --repo "$https_url/open/deep" --depth 1 --ref "$(git -C "$deep" rev-parse main~2)" -- true
 refused "*commit '*' is not in the source" '*--depth*' 'an older one'
 git -C "$deep" commit -q --allow-empty -m four
@@ -302,6 +301,113 @@ run run --repo "$work/w/here" --depth 1 -- git rev-list --count HEAD
 expect_out 3 'of a repository on this host all of the history'
 like "$(err)" '*note: --depth is for what has to be fetched*' 'which is said'
 rm -rf "$work/w/here" "$deep"
+finish
+
+# Each of these has a file of its own, so that the number of objects tells whose commits there are.
+begin_remote 'depth: what is asked for alone'
+wide=$repos/wide
+rm -rf "$wide" && git init -q -b main "$wide"
+w() { git -C "$wide" "$@"; }
+grow() { # BRANCH MESSAGE
+	w checkout -q "$1"
+	echo "$2" >"$wide/$2" && w add -A && w commit -q -m "$2"
+	w checkout -q main
+}
+w commit -q --allow-empty -m root
+for name in a b c; do
+	w branch $name && grow $name old-$name && grow $name tip-$name
+done
+grow main old-main
+w tag early && w tag -a -m annotated noted
+grow main tip-main
+w update-ref refs/pull/7/head "$(w commit-tree -p main -m request 'main^{tree}')"
+url=$https_url/open/wide
+# in the mirror of depth 1: the only one that is shallow
+m() { git -c 'safe.directory=*' -C "$(find "$mirrors" -name shallow -printf '%h')" "$@"; }
+mirror_refs() { m for-each-ref --format='%(refname:lstrip=1)' | tr '\n' ' '; }
+mirror_commits() { m cat-file --batch-all-objects --batch-check | grep -c ' commit '; }
+shown='git for-each-ref --format="%(refname:lstrip=2)" refs/remotes refs/tags | tr "\\n" " "
+git cat-file --batch-all-objects --batch-check | grep -c " commit "; git log -1 --format=%s; git fsck --no-dangling 2>&1'
+# depth_of OPTION... WANT MIRROR NAME: refs, commits, and which is checked out; the mirror's refs
+depth_of() {
+	local n=$(($# - 3))
+	run run --repo "$url" --depth 1 "${@:1:n}" -- sh -c "$shown"
+	is "$rc $(out | tr '\n' ' ')" "0 ${*:n+1:1} " "${*:n+3:1}"
+	is "$(mirror_refs)" "${*:n+2:1} " "${*:n+3:1}: the mirror"
+}
+depth_of 'origin/HEAD origin/main 1 tip-main' 'casemate/HEAD heads/main' 'the branch that HEAD names'
+is "$(mirror_commits)" 1 'and not one commit of others'
+depth_of --ref a 'origin/HEAD origin/a origin/main 2 tip-a' 'casemate/HEAD heads/a heads/main' 'a branch'
+depth_of --ref noted 'origin/HEAD origin/a origin/main noted 3 old-main' \
+	'casemate/HEAD heads/a heads/main tags/noted' 'a tag'
+grow a newer-a
+depth_of 'origin/HEAD origin/a origin/main noted 4 tip-main' \
+	'casemate/HEAD heads/a heads/main tags/noted' 'what the mirror has is kept up to date'
+w tag -d noted >/dev/null
+w branch -q -m a a/b
+depth_of --ref a/b 'origin/HEAD origin/a/b origin/main 4 newer-a' 'casemate/HEAD heads/a/b heads/main' \
+	'what is gone at the server goes, also where it is in the way'
+rm -rf "$mirrors"
+depth_of --branch b 'origin/HEAD origin/b origin/main 2 tip-b' 'casemate/HEAD heads/b heads/main' \
+	'a branch to be on that is there'
+depth_of --branch new --from c 'origin/HEAD origin/b origin/c origin/main 3 tip-c' \
+	'casemate/HEAD heads/b heads/c heads/main' 'what a new one begins at'
+rm -rf "$mirrors"
+depth_of --branch new 'origin/HEAD origin/main 1 tip-main' 'casemate/HEAD heads/main' 'a new one'
+depth_of --pr 7 'origin/HEAD origin/main 2 request' 'casemate/HEAD heads/main pull/7/head' 'a pull request'
+depth_of --ref refs/pull/7/head 'origin/HEAD origin/main 2 request' \
+	'casemate/HEAD heads/main pull/7/head' 'by its name'
+depth_of --ref "$(w rev-parse b)" 'origin/HEAD origin/b origin/main 3 tip-b' \
+	'casemate/HEAD heads/b heads/main' "a commit that is a branch's"
+rm -rf "$mirrors"
+run run --repo "$url" --depth 2 --ref "$(w rev-parse --short=12 b~)" -- git log -1 --format=%s
+expect_out old-b 'one that is in a history: all branches are looked at'
+run run --repo "$url" --depth 1 --ref tip-a -- true
+refused "*ref 'tip-a' is not in the source" '*' 'a name that is not there'
+run run --repo "$url" --depth 1 --ref bb -- true
+refused "*ref 'bb' is not in the source" "did you mean 'b'*" 'the nearest ones are known'
+finish
+
+begin_remote 'depth: a checkout that is there'
+rm -rf "$mirrors"
+tree=$root/s/wide
+t() { git -c safe.directory='*' -C "$tree" "$@"; }
+branches() { t for-each-ref --format='%(refname:lstrip=3)' refs/remotes | tr '\n' ' '; }
+run checkout s --repo "$url" --depth 1
+is "$rc $(branches)" '0 HEAD main ' 'has the one branch'
+run checkout s --ref b
+is "$rc $(branches)$(t log --format=%s)" '0 HEAD b main tip-b' 'another one is fetched when it is asked for'
+rm -rf "$mirrors"
+grow b newer-b
+grow main newer-main
+run checkout s
+is "$rc $(branches)$(t log -1 --format=%s origin/main)" '0 HEAD b main newer-main' \
+	'what is not fetched this time stays, also without the mirror'
+run checkout s --ref b
+is "$rc $(t log -1 --format=%s origin/b)" '0 newer-b' 'until it is'
+rm -rf "$mirrors"
+w branch -q -D c && w branch c/d main~
+run checkout s --ref c/d
+is "$rc $(branches)" '0 HEAD b c/d main ' 'a third'
+rm -rf "$mirrors"
+w branch -q -m c/d c
+run checkout s --branch mine --from c
+is "$rc $(branches)" '0 HEAD b c main ' 'one whose name another one stood in the way of'
+run checkout s --unshallow --ref main
+is "$rc $(branches)$(t rev-list --count main) $(t rev-parse --is-shallow-repository)" \
+	"0 HEAD a/b b c main $(w rev-list --count main) false" 'all branches, and all of their history'
+t fsck --full >/dev/null 2>&1
+ok 'and whole'
+run rm --files --force s
+rm -rf "$mirrors"
+run checkout s --repo "$url" --depth 1 --ref b
+rm -rf "$mirrors"
+grow b newest-b
+run checkout s
+is "$rc $(branches)$(t log -1 --format=%s origin/b)" '0 HEAD b main newest-b' \
+	'where nothing is asked for the one that it was made for is up to date'
+run rm --files --force s
+rm -rf "$wide"
 finish
 
 # As a helper that a server has taken over would find it.
