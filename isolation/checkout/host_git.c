@@ -212,6 +212,8 @@ struct run {
 	struct cm_buf before;
 	uint64_t cpu_ms;
 	int64_t cpu_since_ms;
+	/* processor time since it last said something new */
+	uint64_t busy_ms;
 	bool has_ended;
 	int64_t ended_ms;
 	int wait_status;
@@ -299,8 +301,10 @@ static void take_line(struct run *run)
 	const char *line = run->line.data ? run->line.data : "";
 	bool is_new = !run->before.data || strcmp(run->before.data, line) != 0;
 
-	if (is_new)
+	if (is_new) {
+		run->busy_ms = 0;
 		show_life(run);
+	}
 	if (!cm_host_git_progress(run->g->rep, line))
 		keep_words(&run->call->said, line);
 	cm_buf_reset(&run->before);
@@ -371,8 +375,11 @@ static void look_for_work(struct run *run)
 		return;
 	cpu = cm_host_git_cpu_ms(run->pid);
 	/* less than before: one that ended took its own along */
-	if (cpu >= run->cpu_ms + CPU_LIFE_MS)
-		show_life(run);
+	if (cpu >= run->cpu_ms + CPU_LIFE_MS) {
+		run->busy_ms += cpu - run->cpu_ms;
+		if (run->call->busy_ms_max == 0 || run->busy_ms <= run->call->busy_ms_max)
+			show_life(run);
+	}
 	run->cpu_ms = cpu;
 	run->cpu_since_ms = now;
 }

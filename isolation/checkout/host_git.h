@@ -86,6 +86,11 @@ struct cm_host_git_call {
 	int file_fd;
 	/* its standard input; NULL: empty */
 	const struct cm_buf *in;
+	/*
+	 * Its processor time is a sign of life for so long after it last said something new, in
+	 * milliseconds; 0: always. For what can be kept busy from outside.
+	 */
+	uint64_t busy_ms_max;
 	/* called with each part of its standard output that end ends; NULL: it is not read */
 	int (*on_part)(void *data, const char *part, size_t len);
 	void *data;

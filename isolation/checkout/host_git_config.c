@@ -58,6 +58,8 @@ static const char fixed[] =
 	"\tfetchexclude =\n"
 	"\tskipdownloaderrors = false\n"
 	"\tstandalonetransferagent =\n"
+	/* what the server would have git-lfs start beside itself is not asked for */
+	"\tbasictransfersonly = true\n"
 	/* by ssh an address is asked for and no content, over one connection for each question */
 	"\tsshtransfer = never\n"
 	"[lfs \"ssh\"]\n"

@@ -439,13 +439,27 @@ static int attend(struct connection *c, pid_t ssh)
 /* What git-lfs gets: an address, and what to tell there, which is not told in clear. */
 static int pass_answer(struct connection *c, int status)
 {
+	struct cm_buf passed;
+	bool is_here;
+	int r;
+
 	if (!c->wish.is_lfs || status != 0)
 		return status;
-	if (!cm_ssh_answer_is_safe(c->answer.data ? c->answer.data : "", c->answer.len)) {
+	/* what listens at this host is no business of a server elsewhere */
+	is_here = cm_giturl_is_here(&c->url);
+	cm_buf_init(&passed, 2 * ANSWER_MAX);
+	/* at once: growing leaves copies behind */
+	cm_buf_reserve(&passed, 2 * ANSWER_MAX);
+	r = cm_ssh_answer_make(c->answer.data ? c->answer.data : "", c->answer.len, is_here,
+			       &passed);
+	if (r == CM_E_DENIED)
 		c->log.reason = CM_FETCH_AUTH_IN_CLEAR;
-		return EXIT_FAILED;
-	}
-	return cm_write_all(STDOUT_FILENO, c->answer.data, c->answer.len) < 0 ? EXIT_FAILED : 0;
+	if (r == CM_OK && passed.len > 0)
+		r = cm_write_all(STDOUT_FILENO, passed.data, passed.len);
+	if (passed.data)
+		explicit_bzero(passed.data, passed.len);
+	cm_buf_clear(&passed);
+	return r < 0 ? EXIT_FAILED : 0;
 }
 
 static int run(struct connection *c, char *const *words, struct cm_error *err)

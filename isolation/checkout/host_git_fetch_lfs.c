@@ -20,6 +20,8 @@
 #define ID_LEN 64
 /* of one argument, which may have 128 KiB */
 #define INCLUDE_MAX (100UL * 1024)
+/* Looking through history for what to fetch is work; an answer can have git-lfs ask for ever, too. */
+#define LFS_BUSY_MS 20000
 
 struct fetch {
 	const struct cm_fetch_options *opts;
@@ -146,7 +148,7 @@ static int download(struct fetch *f, struct cm_error *err)
 				     has_include ? "--include" : NULL,
 				     f->include.data,
 				     NULL };
-	struct cm_host_git_call call = { .argv = argv };
+	struct cm_host_git_call call = { .argv = argv, .busy_ms_max = LFS_BUSY_MS };
 	struct cm_fetch_state state = { 0 };
 	int r;
 

@@ -1,64 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/checkout/ssh_answer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "runtime/base/buf.h"
-#include "runtime/base/fd.h"
 #include "runtime/base/giturl.h"
+#include "runtime/base/json.h"
+#include "runtime/base/json_write.h"
 
-/* JSON's escapes of what is ASCII; of the others no address is made. A NUL would end the text. */
-static void unescape(const char *text, size_t len, struct cm_buf *out)
+#define HEADER "Authorization"
+
+/* No user name: git-lfs would ask again and again with it. */
+static int check_address(const char *text, bool may_be_here)
 {
-	for (size_t i = 0; i < len; i++) {
-		char hex[3] = "";
-		char c = text[i];
-
-		if (c == '\\' && i + 5 < len && strncmp(text + i + 1, "u00", 3) == 0) {
-			memcpy(hex, text + i + 4, 2);
-			c = (char)strtoul(hex, NULL, 16);
-			i += 5;
-		} else if (c == '\\' && i + 1 < len) {
-			c = text[++i];
-		}
-		if (c == '\0')
-			c = ' ';
-		cm_buf_putc(out, c);
-	}
-}
-
-/* What begins with "http:". */
-static bool is_here(const char *text)
-{
-	const char *host = text + strlen("http:");
-	CM_AUTO_FREE char *address = NULL;
 	struct cm_giturl url = { 0 };
-	bool is_safe;
+	int r = cm_giturl_parse(text, &url, NULL);
 
-	if (strncmp(host, "//", 2) != 0)
-		return false;
-	host += 2;
-	address = cm_asprintf("http://%.*s/x", (int)strcspn(host, "/?#\""), host);
-	is_safe =
-		address && cm_giturl_parse(address, &url, NULL) == CM_OK && cm_giturl_is_safe(&url);
+	if (r == CM_OK && (url.user || url.password))
+		r = CM_E_PROTOCOL;
+	if (r == CM_OK && url.kind != CM_GITURL_HTTPS)
+		r = url.kind == CM_GITURL_HTTP && may_be_here && cm_giturl_is_safe(&url)
+			    ? CM_OK
+			    : CM_E_DENIED;
 	cm_giturl_clear(&url);
-	return is_safe;
+	return r == CM_OK || r == CM_E_NOMEM || r == CM_E_DENIED ? r : CM_E_PROTOCOL;
 }
 
-bool cm_ssh_answer_is_safe(const char *answer, size_t len)
+static void put(struct cm_json_writer *w, const struct cm_json *root, const char *href)
 {
-	CM_AUTO_BUF struct cm_buf text = { 0 };
-	bool is_safe;
+	const char *authorization = cm_json_str(cm_json_get(root, "header"), HEADER, NULL);
+	const char *until = cm_json_str(root, "expires_at", NULL);
+	int64_t seconds = cm_json_int(root, "expires_in", 0);
 
-	cm_buf_init(&text, len + 1);
-	/* at once: growing leaves copies behind */
-	cm_buf_reserve(&text, len + 1);
-	unescape(answer, len, &text);
-	is_safe = cm_buf_status(&text) == CM_OK;
-	for (const char *at = text.data; is_safe && at && (at = strcasestr(at, "http:")); at++)
-		is_safe = is_here(at);
-	if (text.data)
-		explicit_bzero(text.data, text.len);
-	return is_safe;
+	cm_jw_object(w);
+	if (href)
+		cm_jw_kstring(w, "href", href);
+	if (authorization) {
+		cm_jw_key(w, "header");
+		cm_jw_object(w);
+		cm_jw_kstring(w, HEADER, authorization);
+		cm_jw_end_object(w);
+	}
+	if (until)
+		cm_jw_kstring(w, "expires_at", until);
+	if (seconds != 0)
+		cm_jw_kint(w, "expires_in", seconds);
+	cm_jw_end_object(w);
+}
+
+int cm_ssh_answer_make(const char *answer, size_t len, bool may_be_here, struct cm_buf *out)
+{
+	struct cm_json_doc *doc = NULL;
+	struct cm_json_writer w;
+	const struct cm_json *root;
+	const char *href;
+	int r;
+
+	/* no answer: what is asked is the address that git-lfs has */
+	if (len == 0)
+		return CM_OK;
+	r = cm_json_parse(answer, len, "answer", 0, &doc, NULL);
+	if (r < 0)
+		return r == CM_E_NOMEM ? r : CM_E_PROTOCOL;
+	root = cm_json_root(doc);
+	href = cm_json_str(root, "href", NULL);
+	if (root->type != CM_JSON_OBJECT)
+		r = CM_E_PROTOCOL;
+	else if (href)
+		r = check_address(href, may_be_here);
+	cm_jw_init(&w, out, false);
+	if (r == CM_OK)
+		put(&w, root, href);
+	cm_json_free(doc);
+	return r < 0 ? r : cm_buf_status(out);
 }

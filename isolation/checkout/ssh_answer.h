@@ -6,10 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/base/buf.h"
+
 /*
- * May it be followed, over TLS or to this very host? Whatever in its JSON looks like an address is
- * taken for the one that is meant, in any spelling that a parser makes one of.
+ * The same answer made anew of what git-lfs may have of it: an address over TLS, or with may_be_here
+ * one of this very host; and of headers Authorization alone, which git-lfs leaves out where a redirect
+ * leads elsewhere, as it does with no other. CM_OK, CM_E_DENIED (an address in clear), CM_E_PROTOCOL,
+ * CM_E_NOMEM.
  */
-bool cm_ssh_answer_is_safe(const char *answer, size_t len);
+int cm_ssh_answer_make(const char *answer, size_t len, bool may_be_here, struct cm_buf *out);
 
 #endif

@@ -427,15 +427,18 @@ int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *er
 	return r;
 }
 
+bool cm_giturl_is_here(const struct cm_giturl *url)
+{
+	/* a name could lead anywhere by the time that git asks for its address */
+	return url->host && (strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
+			     (strncmp(url->host, "127.", 4) == 0 &&
+			      url->host[strspn(url->host, "0123456789.")] == '\0'));
+}
+
 bool cm_giturl_is_safe(const struct cm_giturl *url)
 {
-	if (url->kind == CM_GITURL_HTTPS)
-		return true;
-	/* a name could lead anywhere by the time that git asks for its address */
-	return url->kind == CM_GITURL_HTTP && url->host &&
-	       (strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
-		(strncmp(url->host, "127.", 4) == 0 &&
-		 url->host[strspn(url->host, "0123456789.")] == '\0'));
+	return url->kind == CM_GITURL_HTTPS ||
+	       (url->kind == CM_GITURL_HTTP && cm_giturl_is_here(url));
 }
 
 bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b)

@@ -49,6 +49,8 @@ bool cm_giturl_is_remote(const char *text);
 int cm_giturl_parse(const char *text, struct cm_giturl *ret, struct cm_error *err);
 /* Would a credential for a be one for b? Scheme, host and port. */
 bool cm_giturl_same_server(const struct cm_giturl *a, const struct cm_giturl *b);
+/* Is its host this very one, by name or address? */
+bool cm_giturl_is_here(const struct cm_giturl *url);
 /* May a secret be sent to it? over TLS, or to this very host. */
 bool cm_giturl_is_safe(const struct cm_giturl *url);
 /*

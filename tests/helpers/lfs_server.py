@@ -84,6 +84,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = serve
 
     def object(self, name):
+        if "again-" in name:
+            return self.answer(401, b"", [("WWW-Authenticate", "Basic realm=x")])
         wrong = name.startswith("wrong-")
         try:
             with open(os.path.join(OBJECTS, os.path.basename(name.removeprefix("wrong-"))), "rb") as file:
@@ -106,7 +108,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 item["error"] = {"code": 404, "message": "Object does not exist"}
             else:
                 wrong = "wrong-" if name.startswith("wrong") else ""
-                item["actions"] = {"download": {"href": f"http://{host}/objects/{wrong}{oid}"}}
+                # git-lfs asks again and again where a user name is refused
+                who = "u:p@" if name.startswith("again") else ""
+                wrong = "again-" if name.startswith("again") else wrong
+                item["actions"] = {"download": {"href": f"http://{who}{host}/objects/{wrong}{oid}"}}
             objects.append(item)
         self.answer(200, json.dumps({"transfer": "basic", "objects": objects}).encode(),
                     [("Content-Type", "application/vnd.git-lfs+json")])

@@ -10,7 +10,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib-hostgit.sh"
 
 (cd "$repos" && repo_plain plain && repo_sha256 new && repo_with_lfs big && repo_with_lfs big256 sha256 && git init -q -b main tree)
-for name in elsewhere moved gone wrong silent; do cp -a "$repos/big" "$repos/$name"; done
+for name in elsewhere moved gone wrong silent again; do cp -a "$repos/big" "$repos/$name"; done
 tree=$repos/tree
 for i in 1 2 3; do
 	mkdir -p "$tree/src/web/deep" "$tree/src/other" "$tree/docs" "$tree/[odd] name"
@@ -143,6 +143,13 @@ for name in gone wrong; do
 done
 limit=100 run run --repo "$lfs_url/open/silent" --lfs -- true
 refused "*the server said nothing for 25 s" '*' 'a server that is silent'
+# once is enough for a minute
+if is_root; then
+	skip IDENTITY 'once is enough for a minute' 'one that has git-lfs ask again and again'
+else
+	limit=150 run run --repo "$lfs_url/open/again" --lfs -- true
+	refused "*the server said nothing for 25 s" '*' 'one that has git-lfs ask again and again'
+fi
 # takes connections, and says nothing
 new_server_dir
 free_port

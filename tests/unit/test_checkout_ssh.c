@@ -130,35 +130,64 @@ static void test_known(void **state)
 	cm_ssh_known_clear(&known);
 }
 
+static void assert_answer(const char *text, bool may_be_here, int want, const char *passed)
+{
+	CM_AUTO_BUF struct cm_buf out;
+	int r;
+
+	cm_buf_init(&out, 4096);
+	r = cm_ssh_answer_make(text, strlen(text), may_be_here, &out);
+	if (r != want)
+		fail_msg("%s: %d", text, r);
+	if (want == CM_OK)
+		assert_string_equal(out.data ? out.data : "", passed);
+}
+
 static void test_answer(void **state)
 {
-	static const struct {
-		const char *text;
-		bool is_safe;
-	} answers[] = {
-		{ "", true },
-		{ "{\"href\":\"https://h/x\",\"header\":{\"Authorization\":\"Basic x\"}}", true },
-		{ "{\"href\":\"http://127.0.0.1:80/x\"}", true },
-		{ "{\"href\":\"http:\\/\\/localhost\\/x\"}", true },
-		{ "{\"href\":\"http://h/x\"}", false },
-		{ "{\"href\":\"HTTP://h/x\"}", false },
-		{ "{\"HREF\":\"http:\\/\\/h/x\"}", false },
-		{ "{\"href\":\"\\u0068ttp://h/x\"}", false },
-		{ "{\"href\":\"\\u0068\\u0074\\u0054p\\u003a\\u002f/h/x\"}", false },
-		{ "{\"href\":\"http://127.0.0.1@h/x\"}", false },
-		{ "{\"href\":\"http://127.0.0.1\\\\@h/x\"}", false },
-		{ "{\"href\":\"http://127.0.0.1.h/x\"}", false },
-		{ "{\"x\":\"\\u0000\",\"href\":\"http://h/x\"}", false },
-		{ "{\"href\":\"http://127.0.0.1/\",\"href\":\"http://h/x\"}", false },
-		{ "{\"href\":\"http:h/x\"}", false },
+	static const char *const denied[] = {
+		"{\"href\":\"http://h/x\"}",
+		"{\"href\":\"HTTP://h/x\"}",
+		"{\"href\":\"http:\\/\\/h/x\"}",
+		"{\"href\":\"\\u0068ttp://h/x\"}",
+		"{\"href\":\"\\u0068\\u0074\\u0054p\\u003a\\u002f/h/x\"}",
+		"{\"href\":\"http://127.0.0.1.h/x\"}",
+		"{\"href\":\"ssh://h/x\"}",
+		"{\"href\":\"file:///x\"}",
+	};
+	static const char *const malformed[] = {
+		"{",
+		"[]",
+		"\"https://h/x\"",
+		"{\"href\":\"https://\"}",
+		/* git-lfs would ask again and again with it */
+		"{\"href\":\"https://u:p@h/x\"}",
+		"{\"href\":\"http://127.0.0.1@h/x\"}",
+		"{\"href\":\"https://h/x\",\"href\":\"http://h/x\"}",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(answers); i++) {
-		if (cm_ssh_answer_is_safe(answers[i].text, strlen(answers[i].text)) !=
-		    answers[i].is_safe)
-			fail_msg("%s", answers[i].text);
-	}
+	for (size_t i = 0; i < CM_ARRAY_SIZE(denied); i++)
+		assert_answer(denied[i], true, CM_E_DENIED, NULL);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(malformed); i++)
+		assert_answer(malformed[i], true, CM_E_PROTOCOL, NULL);
+	assert_answer("", false, CM_OK, "");
+	assert_answer("{}", false, CM_OK, "{}");
+	assert_answer("{\"href\":\"https://h/x\",\"header\":{\"Authorization\":\"Basic x\"}}",
+		      false, CM_OK,
+		      "{\"href\":\"https://h/x\",\"header\":{\"Authorization\":\"Basic x\"}}");
+	/* other headers would go along with a redirect; what is not known has no meaning here */
+	assert_answer(
+		"{\"href\":\"https://h/x\",\"header\":{\"Private-Token\":\"t\",\"Authorization\":\"b\"},"
+		"\"expires_in\":60,\"expires_at\":\"2026-01-01T00:00:00Z\",\"more\":1}",
+		false, CM_OK,
+		"{\"href\":\"https://h/x\",\"header\":{\"Authorization\":\"b\"},"
+		"\"expires_at\":\"2026-01-01T00:00:00Z\",\"expires_in\":60}");
+	/* this host's http is for who is there */
+	assert_answer("{\"href\":\"http://127.0.0.1:80/x\"}", true, CM_OK,
+		      "{\"href\":\"http://127.0.0.1:80/x\"}");
+	assert_answer("{\"href\":\"http://127.0.0.1:80/x\"}", false, CM_E_DENIED, NULL);
+	assert_answer("{\"href\":\"http://localhost/x\"}", false, CM_E_DENIED, NULL);
 }
 
 int main(void)
