@@ -27,6 +27,20 @@ static int seek(int fd, const struct stat *st, uint64_t offset)
 	return lseek(fd, (off_t)offset, SEEK_SET) < 0 ? -errno : 0;
 }
 
+/* One of the three that carry the operation itself: a link to /proc/self/fd names them, too. */
+static bool is_own_stream(int fd)
+{
+	struct stat st;
+	struct stat own;
+
+	for (int i = 0; i < 3 && fstat(fd, &st) == 0; i++) {
+		if (fstat(i, &own) == 0 && S_ISFIFO(own.st_mode) && own.st_ino == st.st_ino &&
+		    own.st_dev == st.st_dev)
+			return true;
+	}
+	return false;
+}
+
 int cm_file_op_read(struct cm_file_request *q, uint64_t *ret_value)
 {
 	const char *path = q->paths[0];
@@ -40,6 +54,8 @@ int cm_file_op_read(struct cm_file_request *q, uint64_t *ret_value)
 		return cm_file_fail(q, CM_FILE_STEP_READ, errno, path, 0);
 	if (S_ISDIR(st.st_mode))
 		return cm_file_fail(q, CM_FILE_STEP_READ, EISDIR, path, 0);
+	if (is_own_stream(fd))
+		return cm_file_fail(q, CM_FILE_STEP_READ, ELOOP, path, 0);
 	r = seek(fd, &st, q->offset);
 	if (r < 0)
 		return cm_file_fail(q, CM_FILE_STEP_READ, -r, path, 0);
@@ -148,6 +164,8 @@ static int open_target(struct cm_file_request *q, struct target *t)
 	t->fd = open(q->paths[0], flags, 0666);
 	if (t->fd < 0)
 		return -errno;
+	if (is_own_stream(t->fd))
+		return -ELOOP;
 	if ((q->flags & CM_FILEF_MODE) != 0 && fchmod(t->fd, q->mode) < 0)
 		return -errno;
 	return 0;
