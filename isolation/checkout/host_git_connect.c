@@ -439,19 +439,18 @@ static int attend(struct connection *c, pid_t ssh)
 /* What git-lfs gets: an address, and what to tell there, which is not told in clear. */
 static int pass_answer(struct connection *c, int status)
 {
+	/* the host that the address stands for: what listens here is no business of one elsewhere */
+	const struct cm_giturl asked = { .host = (char *)(uintptr_t)c->host };
 	struct cm_buf passed;
-	bool is_here;
 	int r;
 
 	if (!c->wish.is_lfs || status != 0)
 		return status;
-	/* what listens at this host is no business of a server elsewhere */
-	is_here = cm_giturl_is_here(&c->url);
 	cm_buf_init(&passed, 2 * ANSWER_MAX);
 	/* at once: growing leaves copies behind */
 	cm_buf_reserve(&passed, 2 * ANSWER_MAX);
-	r = cm_ssh_answer_make(c->answer.data ? c->answer.data : "", c->answer.len, is_here,
-			       &passed);
+	r = cm_ssh_answer_make(c->answer.data ? c->answer.data : "", c->answer.len,
+			       cm_giturl_is_here(&asked), &passed);
 	if (r == CM_E_DENIED)
 		c->log.reason = CM_FETCH_AUTH_IN_CLEAR;
 	if (r == CM_OK && passed.len > 0)

@@ -88,10 +88,10 @@ static int take_git_token(char **ret, struct cm_error *err)
 
 static int copy_environment(struct cm_strv *env, struct cm_error *err)
 {
-	for (char **variable = environ; variable && *variable; variable++) {
-		if (!strchr(*variable, '='))
+	for (char **entry = environ; entry && *entry; entry++) {
+		if (!strchr(*entry, '='))
 			continue;
-		if (cm_strv_add(env, *variable) != CM_OK)
+		if (cm_strv_add(env, *entry) != CM_OK)
 			return no_memory(err);
 	}
 	return CM_OK;
