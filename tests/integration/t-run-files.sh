@@ -113,12 +113,12 @@ is "$(cm file ls s -d a a/b)" $'a\na/b' 'ls -d'
 like "$(cm file ls s -l a/l)" 'lrwxrwxrwx *a/l -> ../nowhere' 'ls -l'
 like "$(cm file stat --json s a/f)" '{"name":"a/f","type":"file","size":6,*"mode":"0644",*"mtime":"1970-01-01T00:00:01.123456789Z"}' 'stat --json'
 # what the session links to its own streams is not read or written as a file
-inside 'for n in 0 1 2; do ln -s /proc/self/fd/$n a/own$n; done'
-for n in 0 1 2; do
+inside 'for n in 0 1; do ln -s /proc/self/fd/$n a/own$n; done'
+for n in 0 1; do
 	limit=10 run file read s "a/own$n" </dev/null
 	failed "cannot read 'a/own$n'*" '*' "the stream $n is not read as a file"
 	echo x | limit=10 run file write s "a/own$n"
-	failed "cannot write 'a/own$n'*" '*' "nor written"
+	failed "cannot * 'a/own$n'*" '*' "nor written"
 done
 inside 'rm a/own?'
 like "$(cm file stat s a/l)" $'name:   a/l\ntype:   symlink\n*target: ../nowhere' 'stat of a link'
