@@ -84,7 +84,9 @@ static void test_links(void **state)
 	assert_int_equal(cm_host_path_open_parent("a/link/new", base, &wants_dir), -ELOOP);
 	assert_int_equal(symlink("loop", "loop"), 0);
 	assert_int_equal(cm_host_path_open_dir("loop"), -ELOOP);
-	if (lstat("/bin", &st) == 0 && S_ISLNK(st.st_mode)) {
+	/* in a jail the root directory is nobody's that is known there */
+	if (stat("/", &st) == 0 && st.st_uid == 0 && (st.st_mode & 022) == 0 &&
+	    lstat("/bin", &st) == 0 && S_ISLNK(st.st_mode)) {
 		is(cm_host_path_open_dir("/bin"), "/bin");
 		is(cm_host_path_open_dir("/bin/.."), "/usr");
 		is(cm_host_path_open_parent("/bin/sh", base, &wants_dir), "/usr/bin");
