@@ -46,8 +46,9 @@ struct operation {
 	/* letters of the options that it takes: see `options` in read_line */
 	const char *takes;
 	const char *usage;
-	int (*run)(struct cm_file_session *s, const struct options *o,
-		   struct cm_files_request *request);
+	/* once it is asked for: what comes of it, or goes to it, until its end */
+	int (*act)(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+		   struct cm_error *err);
 };
 
 /* --- entries and events -------------------------------------------------------------------- */
@@ -105,20 +106,8 @@ static int print_all(struct cm_file_session *s, struct cm_files *f, enum cm_file
 	return r;
 }
 
-static int show(struct cm_file_session *s, const struct cm_files_request *request,
-		enum cm_file_form form, bool is_live)
-{
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_files *f = NULL;
-	int r = cm_file_session_begin(s, request, &f, &err);
-
-	if (r == CM_OK)
-		r = print_all(s, f, form, is_live, &err);
-	return cm_file_session_end(s, f, r, &err);
-}
-
-static int run_ls(struct cm_file_session *s, const struct options *o,
-		  struct cm_files_request *request)
+static int show_list(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+		     struct cm_error *err)
 {
 	enum cm_file_form form = o->is_json ? CM_FILE_JSON : CM_FILE_NAMES;
 
@@ -126,28 +115,30 @@ static int run_ls(struct cm_file_session *s, const struct options *o,
 		form = CM_FILE_NUL;
 	else if (o->is_long && !o->is_json)
 		form = CM_FILE_LONG;
-	return show(s, request, form, false);
+	return print_all(s, f, form, false, err);
 }
 
-static int run_stat(struct cm_file_session *s, const struct options *o,
-		    struct cm_files_request *request)
+static int show_stat(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+		     struct cm_error *err)
 {
-	return show(s, request, o->is_json ? CM_FILE_JSON : CM_FILE_BLOCK, false);
+	return print_all(s, f, o->is_json ? CM_FILE_JSON : CM_FILE_BLOCK, false, err);
 }
 
-static int run_watch(struct cm_file_session *s, const struct options *o,
-		     struct cm_files_request *request)
+static int show_events(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+		       struct cm_error *err)
 {
-	return show(s, request, o->is_json ? CM_FILE_JSON : CM_FILE_NAMES, true);
+	return print_all(s, f, o->is_json ? CM_FILE_JSON : CM_FILE_NAMES, true, err);
 }
 
 /* --- content ------------------------------------------------------------------------------- */
 
-static int print_content(struct cm_file_session *s, struct cm_files *f, struct cm_error *err)
+static int print_content(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+			 struct cm_error *err)
 {
 	static struct cm_file_sink sink;
 	int r;
 
+	(void)o;
 	cm_file_sink_init(&sink, s->cancel_fd);
 	while ((r = cm_files_next(f, err)) == 1) {
 		if (f->msg.type != CM_FRAME_DATA && f->msg.type != CM_FRAME_HOLE)
@@ -162,60 +153,38 @@ static int print_content(struct cm_file_session *s, struct cm_files *f, struct c
 	return r;
 }
 
-static int run_read(struct cm_file_session *s, const struct options *o,
-		    struct cm_files_request *request)
+static int send_content(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+			struct cm_error *err)
 {
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_files *f = NULL;
-	int r = cm_file_session_begin(s, request, &f, &err);
-
+	(void)s;
 	(void)o;
-	if (r == CM_OK)
-		r = print_content(s, f, &err);
-	return cm_file_session_end(s, f, r, &err);
-}
-
-static int run_write(struct cm_file_session *s, const struct options *o,
-		     struct cm_files_request *request)
-{
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_files *f = NULL;
-	int r = cm_file_session_begin(s, request, &f, &err);
-
-	(void)o;
-	if (r == CM_OK)
-		r = cm_file_source_send(f, &err);
-	return cm_file_session_end(s, f, r, &err);
+	return cm_file_source_send(f, err);
 }
 
 /* --- changes ------------------------------------------------------------------------------- */
 
-static int run_change(struct cm_file_session *s, const struct options *o,
-		      struct cm_files_request *request)
+static int await_end(struct cm_file_session *s, struct cm_files *f, const struct options *o,
+		     struct cm_error *err)
 {
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_files *f = NULL;
-	int r = cm_file_session_begin(s, request, &f, &err);
+	int r = cm_files_next(f, err);
 
+	(void)s;
 	(void)o;
-	if (r == CM_OK)
-		r = cm_files_next(f, &err);
-	if (r > 0)
-		r = cm_error_set(&err, CM_E_PROTOCOL, 0, "cannot understand the file operation");
-	return cm_file_session_end(s, f, r, &err);
+	return r > 0 ? cm_error_set(err, CM_E_PROTOCOL, 0, "cannot understand the file operation")
+		     : r;
 }
 
 /* --- the line ------------------------------------------------------------------------------ */
 
 static const struct operation operations[] = {
-	{ "read", 1, 1, "ol", "[--offset N] [--length SIZE] ID PATH", run_read },
-	{ "write", 1, 1, "aAmp", "[--append | --atomic] [--mode MODE] [-p] ID PATH", run_write },
-	{ "ls", 0, INT32_MAX, "rdjL0", "[-r] [-d] [-l | -0 | --json] ID [PATH...]", run_ls },
-	{ "stat", 1, INT32_MAX, "Fj", "[--follow] [--json] ID PATH...", run_stat },
-	{ "mkdir", 1, INT32_MAX, "pm", "[-p] [--mode MODE] ID PATH...", run_change },
-	{ "mv", 2, 2, "n", "[--no-clobber] ID FROM TO", run_change },
-	{ "rm", 1, INT32_MAX, "rf", "[-r] [-f] ID PATH...", run_change },
-	{ "watch", 0, 1, "j", "[--json] ID [PATH]", run_watch },
+	{ "read", 1, 1, "ol", "[--offset N] [--length SIZE] ID PATH", print_content },
+	{ "write", 1, 1, "aAmp", "[--append | --atomic] [--mode MODE] [-p] ID PATH", send_content },
+	{ "ls", 0, INT32_MAX, "rdjL0", "[-r] [-d] [-l | -0 | --json] ID [PATH...]", show_list },
+	{ "stat", 1, INT32_MAX, "Fj", "[--follow] [--json] ID PATH...", show_stat },
+	{ "mkdir", 1, INT32_MAX, "pm", "[-p] [--mode MODE] ID PATH...", await_end },
+	{ "mv", 2, 2, "n", "[--no-clobber] ID FROM TO", await_end },
+	{ "rm", 1, INT32_MAX, "rf", "[-r] [-f] ID PATH...", await_end },
+	{ "watch", 0, 1, "j", "[--json] ID [PATH]", show_events },
 };
 
 static int no_operation(const char *name, struct cm_error *err)
@@ -346,6 +315,18 @@ static int make_request(const struct operation *op, const struct options *o,
 	return r;
 }
 
+static int carry_out(struct cm_file_session *s, const struct operation *op, const struct options *o,
+		     struct cm_files_request *request)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_files *f = NULL;
+	int r = cm_file_session_begin(s, request, &f, &err);
+
+	if (r == CM_OK)
+		r = op->act(s, f, o, &err);
+	return cm_file_session_end(s, f, r, &err);
+}
+
 int cm_cmd_file(struct cm_cli *cli, int argc, char **argv)
 {
 	static const char *const here[] = { ".", NULL };
@@ -371,7 +352,7 @@ int cm_cmd_file(struct cm_cli *cli, int argc, char **argv)
 	request.paths = n > 1 ? (const char *const *)(uintptr_t)(argv + 3) : here;
 	status = cm_file_session_open(&session, cli, o.root, argv[2], o.user != NULL);
 	if (status == 0)
-		status = op->run(&session, &o, &request);
+		status = carry_out(&session, op, &o, &request);
 	cm_file_session_close(&session);
 	return status;
 }

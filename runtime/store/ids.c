@@ -144,17 +144,6 @@ static bool read_lasting(struct cm_store *store, uint32_t slot, struct slot_owne
 	return true;
 }
 
-/* Is fd the file of this name still, and not one that was removed before we had its lock? */
-static bool is_named(struct cm_store *store, const char *path, int fd)
-{
-	struct stat by_name;
-	struct stat by_fd;
-
-	return fstat(fd, &by_fd) == 0 &&
-	       fstatat(store->runtime_fd, path, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
-}
-
 static int open_lock(struct cm_store *store, const char *path)
 {
 	int fd = cm_store_openat(store->runtime_fd, path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
@@ -178,7 +167,7 @@ static int lock_slot(struct cm_store *store, uint32_t slot)
 
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 			return -1;
-		if (is_named(store, path, fd))
+		if (cm_store_is_at(store->runtime_fd, path, fd))
 			return cm_fd_take(&fd);
 	}
 	errno = EWOULDBLOCK;

@@ -40,12 +40,12 @@ static int lock_file(int dir_fd, bool will_wait, int *ret_fd)
 	return 0;
 }
 
-static bool is_at(int parent_fd, const char *name, int dir_fd)
+bool cm_store_is_at(int parent_fd, const char *name, int fd)
 {
 	struct stat by_name;
 	struct stat by_fd;
 
-	return fstat(dir_fd, &by_fd) == 0 &&
+	return fstat(fd, &by_fd) == 0 &&
 	       fstatat(parent_fd, name, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
 }
@@ -62,7 +62,7 @@ int cm_store_lock_dir(int parent_fd, const char *name, bool will_wait, int *ret_
 	r = lock_file(dir_fd, will_wait, &lock_fd);
 	if (r != 0)
 		return r;
-	if (!is_at(parent_fd, name, dir_fd))
+	if (!cm_store_is_at(parent_fd, name, dir_fd))
 		return 1;
 	*ret_dir_fd = cm_fd_take(&dir_fd);
 	*ret_lock_fd = cm_fd_take(&lock_fd);

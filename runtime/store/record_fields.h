@@ -29,7 +29,7 @@ struct cm_record_field {
 
 #define CM_RECORD_FIELDS 41
 /* record.c */
-extern const struct cm_record_field cm_record_fields[CM_RECORD_FIELDS];
+extern const struct cm_record_field cm_record_fields[];
 
 static inline void *cm_record_member(struct cm_session_record *r, const struct cm_record_field *f)
 {

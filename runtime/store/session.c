@@ -197,15 +197,10 @@ static int wait_flock(int fd, int64_t deadline_ms)
 static bool is_current(struct cm_store *store, const char *id, bool is_temporary, int lock_fd)
 {
 	char name[CM_STORE_NAME_SIZE + 8];
-	struct stat by_name;
-	struct stat by_fd;
 
 	(void)snprintf(name, sizeof(name), "%s/%s/%s",
 		       is_temporary ? CM_STORE_TMP : CM_STORE_SESSIONS, id, CM_STORE_LOCK);
-	return fstat(lock_fd, &by_fd) == 0 &&
-	       fstatat(is_temporary ? store->runtime_fd : store->state_fd, name, &by_name,
-		       AT_SYMLINK_NOFOLLOW) == 0 &&
-	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
+	return cm_store_is_at(is_temporary ? store->runtime_fd : store->state_fd, name, lock_fd);
 }
 
 /* 0, 1 when the session changed under us and must be opened again, or an error. */

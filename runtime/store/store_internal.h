@@ -84,6 +84,8 @@ void cm_store_kept_forget(struct cm_store *store, const struct cm_session_record
 void cm_store_session_init(struct cm_store_session *s);
 /* dir, session_dir and socket_path from the record. CM_E_NOMEM or 0. */
 int cm_store_session_paths(struct cm_store *store, struct cm_store_session *s);
+/* Is what fd is at that name still? */
+bool cm_store_is_at(int parent_fd, const char *name, int fd);
 /*
  * Open the directory parent_fd/name and flock the file `lock` in it, made when absent: at once or
  * not at all unless will_wait. 0, 1 when it cannot be had or the directory went away meanwhile, or
