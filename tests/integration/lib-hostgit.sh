@@ -58,6 +58,15 @@ clone() { # OPTION... URL
 		-c filter.lfs.smudge='git-lfs smudge -- %f' clone -q "$@" "$work/w/clone" 2>&1
 }
 
+hidden() { # PROGRAM ARGUMENT...: casemate-checkout where the program cannot be executed
+	local program=$1
+	shift
+	"${as[@]}" unshare --user --map-root-user --mount sh -c \
+		'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$program" "$top/bin/casemate-checkout" "$@" \
+		>"$work/out" 2>"$work/err"
+	rc=$?
+}
+
 # Files, modes, links, contents.
 listing() { # DIR
 	(cd "$1" && find . -path ./.git -prune -o -printf '%y %m %l %P\n' | sort &&

@@ -338,23 +338,15 @@ finish
 
 # What is missing on the host is said before anybody is asked.
 begin_hostssh 'without ssh'
-hidden() { # PROGRAM ARGUMENT...: casemate-checkout where the program cannot be executed
-	local program=$1
-	shift
-	"${as[@]}" unshare --user --map-root-user --mount sh -c \
-		'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$program" "$top/bin/casemate-checkout" "$@" \
-		>"$work/out" 2>"$work/err" <"$work/credential"
-	rc=$?
-}
 "${as[@]}" mkdir "$work/w/m"
 printf 'git\0' >"$work/credential"
 for option in '--filter blob:none' --lfs '--depth 1'; do
 	# shellcheck disable=SC2086
-	hidden /usr/bin/ssh --fetch "$ssh_url/big" --mirror "$work/w/m" $option
+	hidden /usr/bin/ssh --fetch "$ssh_url/big" --mirror "$work/w/m" $option <"$work/credential"
 	like "$rc $(err)" '1 *ssh is not installed on this host*hint: install it (the package openssh-client)*' "ssh: $option"
 done
 printf 'git\0key\0passphrase\0' >"$work/credential"
-hidden /usr/bin/ssh-keygen --fetch "$ssh_url/big" --mirror "$work/w/m" --credential-fd 0 --filter blob:none
+hidden /usr/bin/ssh-keygen --fetch "$ssh_url/big" --mirror "$work/w/m" --credential-fd 0 --filter blob:none <"$work/credential"
 like "$rc $(err)" '1 *ssh-keygen is not installed on this host*hint: install it*' 'ssh-keygen'
 is "$(ssh_commands)$(ls -A "$work/w/m")" '' 'nobody was asked, and nothing was written'
 rm -rf "$work/w/m"

@@ -419,14 +419,6 @@ finish
 
 # What is missing on the host is said before anybody is asked.
 begin_hostgit 'without git'
-hidden() { # PROGRAM ARGUMENT...: casemate-checkout where the program cannot be executed
-	local program=$1
-	shift
-	"${as[@]}" unshare --user --map-root-user --mount sh -c \
-		'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$program" "$top/bin/casemate-checkout" "$@" \
-		>"$work/out" 2>"$work/err"
-	rc=$?
-}
 "${as[@]}" mkdir "$work/w/m"
 hidden /usr/bin/git-lfs --fetch "$lfs_url/open/big" --mirror "$work/w/m" --lfs
 like "$rc $(err)" '1 *git-lfs is not installed on this host*hint: install it (the package git-lfs), or leave --lfs out*' 'git-lfs'
