@@ -61,6 +61,7 @@ clone() { # OPTION... URL
 hidden() { # PROGRAM ARGUMENT...: casemate-checkout where the program cannot be executed
 	local program=$1
 	shift
+	# shellcheck disable=SC2016
 	"${as[@]}" unshare --user --map-root-user --mount sh -c \
 		'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$program" "$top/bin/casemate-checkout" "$@" \
 		>"$work/out" 2>"$work/err"
