@@ -25,6 +25,8 @@
 #define TURN_BYTES (256UL * 1024)
 /* a result that could not be written is tried again: the disk may have room by then */
 #define RESULT_AGAIN_MS 1000
+/* a terminal that nobody has open is looked at again */
+#define HUNG_MS 50
 /* when a command has ended, what is in a pipe then: it can hold no more */
 #define LAST_BYTES (16UL * PIPE_BYTES)
 
@@ -41,6 +43,8 @@ struct cm_keeper_job {
 	/* the pipe's write end; -1: none */
 	int in_fd;
 	bool is_tty;
+	/* nobody has the terminal open, and it is not watched */
+	bool is_hung;
 	bool has_ended;
 	bool is_loss_told;
 	/* when it has ended, and as long as that is not on the disk */
@@ -94,6 +98,25 @@ static void tell_lost(struct cm_keeper_job *job)
 	cm_event_end(&event);
 }
 
+static void on_hung(struct cm_loop *loop, int timer, void *data);
+
+/*
+ * The last holder of the terminal has closed it (EIO). The command may still run, as one that closes its
+ * streams before it exits, and would be hung up by our closing, too. The loop would be told of it again
+ * and again.
+ */
+static void hang(struct cm_keeper_job *job)
+{
+	struct cm_keeper *k = job->k;
+
+	cm_loop_remove(&k->loop, job->fd[CM_JOURNAL_OUT]);
+	job->is_hung = true;
+	if (k->hung_timer < 0)
+		k->hung_timer =
+			cm_loop_timer_add(&k->loop, cm_clock_mono_ms() + HUNG_MS, on_hung, k);
+	/* no timer: it is read once more when the command has ended */
+}
+
 /* Up to max bytes of what is there now. */
 static void take(struct cm_keeper_job *job, int stream, size_t max)
 {
@@ -105,7 +128,10 @@ static void take(struct cm_keeper_job *job, int stream, size_t max)
 
 		if (n == -EAGAIN || n == -EINTR)
 			break;
-		/* EIO: the last holder of the terminal has closed it */
+		if (n <= 0 && job->is_tty && !job->has_ended) {
+			hang(job);
+			break;
+		}
 		if (n <= 0)
 			close_stream(job, stream);
 		else
@@ -123,6 +149,31 @@ static void on_stream(struct cm_loop *loop, int fd, uint32_t events, void *data)
 	(void)events;
 	take(job, stream, TURN_BYTES);
 	free_if_done(job);
+}
+
+/* Somebody may have opened it again; who has not hangs on. What cannot be watched is lost. */
+static void look_again(struct cm_keeper_job *job)
+{
+	int fd = job->fd[CM_JOURNAL_OUT];
+
+	job->is_hung = false;
+	take(job, CM_JOURNAL_OUT, TURN_BYTES);
+	if (!job->is_hung && job->fd[CM_JOURNAL_OUT] >= 0 &&
+	    cm_loop_add(&job->k->loop, fd, EPOLLIN, on_stream, job, NULL) < 0)
+		close_stream(job, CM_JOURNAL_OUT);
+}
+
+static void on_hung(struct cm_loop *loop, int timer, void *data)
+{
+	struct cm_keeper *k = data;
+
+	(void)loop;
+	(void)timer;
+	k->hung_timer = -1;
+	for (struct cm_keeper_job *job = k->jobs; job; job = job->next) {
+		if (job->is_hung)
+			look_again(job);
+	}
 }
 
 static int watch(struct cm_keeper_job *job, int stream, int fd, struct cm_error *err)
@@ -330,6 +381,9 @@ void cm_job_end(struct cm_keeper_job **ref, const struct cm_rec_end *end)
 	};
 
 	*ref = NULL;
+	job->has_ended = true;
+	if (job->is_hung)
+		look_again(job);
 	for (int i = 0; i < CM_JOURNAL_STREAMS; i++)
 		take(job, i, LAST_BYTES);
 	/* where the disk has no room for it, who waits now is told all the same */
@@ -337,7 +391,6 @@ void cm_job_end(struct cm_keeper_job **ref, const struct cm_rec_end *end)
 	if (job->is_result_due)
 		arm_result_again(job->k);
 	cm_job_close_input(job);
-	job->has_ended = true;
 	free_if_done(job);
 }
 

@@ -118,6 +118,8 @@ struct cm_keeper {
 	uint64_t n_journaled;
 	/* for results that could not be written; -1: there are none */
 	int result_timer;
+	/* for terminals of jobs that nobody has open; -1: there are none */
+	int hung_timer;
 	/* borrows state_dir_fd */
 	struct cm_event_log events;
 	struct cm_msg msg;

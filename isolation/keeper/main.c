@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 	k->state = CM_KS_STARTING;
 	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = k->age_fd = -1;
 	k->state_dir_fd = k->lock_fd = k->events.dir_fd = -1;
-	k->hello_timer = k->result_timer = -1;
+	k->hello_timer = k->result_timer = k->hung_timer = -1;
 	for (size_t i = 0; i < CM_KEEPER_MAX_CLIENTS; i++)
 		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);

@@ -43,6 +43,8 @@
 #define LAST_DRAIN_MS 10000
 /* somebody asked for the end, and whoever reads takes nothing */
 #define UNREAD_DRAIN_MS 1000
+/* nobody has the command's terminal open: when it is looked at again */
+#define HUNG_MS 50
 #define CHUNK 65536
 
 enum slot {
@@ -67,6 +69,8 @@ struct loop {
 	struct cm_outlet *outlets;
 	int64_t kill_at_ms;
 	int64_t drain_until_ms;
+	/* nobody has the terminal open, and so long it is not looked at; 0: somebody has */
+	int64_t hung_until_ms;
 	/* bytes that the command had written to each stream when it ended, and nobody has yet */
 	uint64_t due[2];
 	int result;
@@ -350,6 +354,18 @@ static bool splice_out(struct loop *loop, int *from, struct cm_outlet *to)
 	return n >= 0 || errno == EPIPE || errno == EAGAIN || errno == EINTR;
 }
 
+/*
+ * The last writer has closed its end. Of a terminal (EIO) the command may still run, as one that closes
+ * its streams before it exits, and would be hung up by our closing, too: then that waits for its end.
+ */
+static void on_no_output(struct loop *loop, int *from)
+{
+	if (from == &loop->relay->pty_fd && !loop->relay->has_ended)
+		loop->hung_until_ms = cm_clock_mono_ms() + HUNG_MS;
+	else
+		close_stream(from);
+}
+
 /* From the command to the caller. */
 static void pass_out(struct loop *loop, int *from, struct cm_outlet *to, struct cm_buf *capture)
 {
@@ -365,9 +381,8 @@ static void pass_out(struct loop *loop, int *from, struct cm_outlet *to, struct 
 	n = read(*from, chunk, sizeof(chunk));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* EIO: the last holder of the terminal has closed it */
 	if (n <= 0) {
-		close_stream(from);
+		on_no_output(loop, from);
 		return;
 	}
 	allowed = count_output(loop, (size_t)n);
@@ -411,6 +426,13 @@ static void write_in(struct loop *loop)
 		cm_fd_close(&loop->relay->in_fd);
 }
 
+/* Nobody had the terminal open a moment ago: poll would say so again and again. */
+static bool is_hung(const struct loop *loop)
+{
+	return loop->hung_until_ms != 0 && !loop->relay->has_ended &&
+	       cm_clock_mono_ms() < loop->hung_until_ms;
+}
+
 static void set(struct pollfd *p, int fd, bool is_wanted, short events)
 {
 	p->fd = is_wanted ? fd : -1;
@@ -441,13 +463,15 @@ static void prepare(struct loop *loop)
 			!loop->is_background;
 
 	p[SLOT_JAIL].revents = p[SLOT_SIGNAL].revents = 0;
-	set(&p[SLOT_OUT], out, out >= 0 && can_take(loop, out_outlet(loop)), POLLIN);
+	set(&p[SLOT_OUT], out, out >= 0 && can_take(loop, out_outlet(loop)) && !is_hung(loop),
+	    POLLIN);
 	set(&p[SLOT_ERR], relay->err_fd, relay->err_fd >= 0 && can_take(loop, err_outlet(loop)),
 	    POLLIN);
 	set(&p[SLOT_STDOUT], STDOUT_FILENO, is_waited_for(loop, &loop->outlets[0]), POLLOUT);
 	set(&p[SLOT_STDERR], STDERR_FILENO, is_waited_for(loop, &loop->outlets[1]), POLLOUT);
 	set(&p[SLOT_STDIN], STDIN_FILENO, can_read && !has_input, POLLIN);
-	set(&p[SLOT_IN], in_destination(relay), has_input && in_destination(relay) >= 0, POLLOUT);
+	set(&p[SLOT_IN], in_destination(relay),
+	    has_input && in_destination(relay) >= 0 && !is_hung(loop), POLLOUT);
 }
 
 /*
@@ -479,6 +503,8 @@ static int next_timeout(const struct loop *loop)
 		due = now + FOREGROUND_MS;
 	if (loop->tty_end.due_ms != 0 && loop->tty_end.due_ms < due)
 		due = loop->tty_end.due_ms;
+	if (is_hung(loop) && loop->hung_until_ms < due)
+		due = loop->hung_until_ms;
 	if (due == INT64_MAX)
 		return -1;
 	return due <= now ? 0 : (int)(due - now);

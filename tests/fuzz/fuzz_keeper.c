@@ -45,7 +45,7 @@ static void begin(struct cm_keeper *k, bool is_temporary)
 {
 	memset(k, 0, sizeof(*k));
 	k->starter = k->init_pidfd = k->signal_fd = k->listen_fd = k->age_fd = -1;
-	k->lock_fd = k->events.dir_fd = k->hello_timer = k->result_timer = -1;
+	k->lock_fd = k->events.dir_fd = k->hello_timer = k->result_timer = k->hung_timer = -1;
 	for (size_t i = 0; i < CM_KEEPER_MAX_CLIENTS; i++)
 		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);

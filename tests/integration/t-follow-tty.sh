@@ -98,6 +98,10 @@ until_true 10 printed red
 terminal 'raw:no' 'expect:\\x1b[31mred' 'send:words\n' 'expect:got words' end -- attach -n 5 s "$id"
 ended 3 'is escaped on a terminal'
 is "$(grep -c "$(printf '\033')" "$work/out")" 0 'all of it'
+detach -t -- sh -c 'exec 3>&1 0<&- 1>&- 2>&- 3>&-; sleep 0.3; echo again >/dev/tty; sleep 0.2; exit 7'
+run wait s "$id"
+is "$rc $(cm logs s "$id" | tr -d '\r')" '7 again' \
+	'who closes its terminal before it ends is not hung up, and may open it again'
 detach -- sleep 300
 terminal 'sleep:0.5' 'send:\x03' end -- attach s "$id"
 ended 130 'Ctrl-C leaves it'

@@ -160,6 +160,10 @@ run run -t -- bash --norc --noprofile -i < <(echo 'cat; sleep 0.3; /usr/bin/pyth
 expect_status 7 'and another program that does, in it'
 run run -t -- sh -c 'sleep 1.5; exit 8' </dev/null
 expect_status 8 'who does not read is not disturbed'
+run run -t -- sh -c 'exec 0<&- 1>&- 2>&-; sleep 0.3; exit 7' </dev/null
+expect_status 7 'who closes the terminal before it ends is not hung up'
+run run -t -- sh -c 'exec 3>&1 0<&- 1>&- 2>&- 3>&-; sleep 0.3; echo again >/dev/tty; exit 7' </dev/null
+is "$rc $(lines again)" '7 1' 'and may open it again'
 run run -t -- sh -c 'stty raw -echo; timeout 3 cat | wc -c' </dev/null
 [ "$(tr -dc 0-9 <"$work/out")" -le 10 ]
 ok 'nor is who takes every key flooded with them'
