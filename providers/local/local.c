@@ -70,11 +70,33 @@ int cm_local_read_refusals(struct cm_local *l, struct cm_error *err)
 	return cm_refusals_read(&l->host, &l->config->env, &dirs, &l->refusals, err);
 }
 
+/* What is of remote sessions alone: before anything is made. */
+static int check_spec(const struct cm_spec *spec, struct cm_error *err)
+{
+	if (spec->network == CM_NETWORK_INTERNET || spec->setup_network == CM_NETWORK_INTERNET) {
+		cm_error_set(err, CM_E_UNSUPPORTED, 0,
+			     "a session of this host has no network of public addresses alone");
+		cm_error_hint(err, "--network none or --network host, or a remote --provider");
+		return CM_E_UNSUPPORTED;
+	}
+	if (spec->template_name) {
+		cm_error_set(err, CM_E_UNSUPPORTED, 0,
+			     "a session of this host begins with no template");
+		cm_error_hint(err, "--rootfs DIR, --repo URL with --setup CMD, or a remote "
+				   "--provider");
+		return CM_E_UNSUPPORTED;
+	}
+	return CM_OK;
+}
+
 int cm_local_open(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err)
 {
-	int r = cm_spec_copy(&l->spec, spec);
+	int r = check_spec(spec, err);
 
+	if (r < 0)
+		return r;
+	r = cm_spec_copy(&l->spec, spec);
 	if (r < 0)
 		return cm_error_set(err, r, 0, "no memory for the session");
 	l->config = config;

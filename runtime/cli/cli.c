@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "providers/selection.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
@@ -163,9 +164,17 @@ static int take_letters(const char *word, int argc, char **argv,
 static int take_long(const char *word, int argc, char **argv, const struct cm_cli_option *options,
 		     int *at, struct cm_error *err)
 {
+	/* every command has it, and it was followed before the command was called */
+	static const char *provider;
+	static const struct cm_cli_option common[] = {
+		{ "provider", '\0', CM_OPTION_TEXT, &provider },
+		{ .name = NULL },
+	};
 	size_t len = strcspn(word, "=");
 	const struct cm_cli_option *option = find_option(options, word + 2, len - 2, '\0');
 
+	if (!option)
+		option = find_option(common, word + 2, len - 2, '\0');
 	if (!option)
 		return unknown_option(options, word, '\0', err);
 	return take_option(option, word, word[len] == '=' ? word + len + 1 : NULL, argc, argv, at,
@@ -225,11 +234,32 @@ static int print_help(const struct cm_cli *cli, const struct cm_command *command
 	return cm_cli_print(cli, text.data ? text.data : "", text.len);
 }
 
+/* NULL: it does not say. Most do not, and then nothing is read twice. */
+static const char *provider_flag(const struct cm_command *command, int argc, char **argv)
+{
+	static const char flag[] = "--provider";
+	const size_t len = sizeof(flag) - 1;
+	const char *found = NULL;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strncmp(argv[i], flag, len) != 0)
+			continue;
+		if (command->has_keys)
+			return cm_flags_provider(argc - 1, argv + 1, command->takes_session);
+		if (argv[i][len] == '=')
+			found = argv[i] + len + 1;
+		else if (argv[i][len] == '\0')
+			found = argv[i + 1];
+	}
+	return found;
+}
+
 static int dispatch(struct cm_cli *cli, int argc, char **argv)
 {
 	struct cm_error err = CM_ERROR_INIT;
 	CM_AUTO_BUF struct cm_buf text = { 0 };
 	const struct cm_command *command;
+	struct cm_selection selection;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	cm_buf_init(&text, 65536);
@@ -250,7 +280,12 @@ static int dispatch(struct cm_cli *cli, int argc, char **argv)
 	}
 	if (wants_help(command, argc - 1, argv + 1))
 		return print_help(cli, command);
-	return command->run(cli, argc - 1, argv + 1);
+	if (command->is_here)
+		return command->run(cli, argc - 1, argv + 1);
+	if (cm_provider_select(&cli->config.env, provider_flag(command, argc - 1, argv + 1),
+			       &selection, &err) < 0)
+		return cm_cli_fail(cli, &err);
+	return cm_cli_run_command(cli, command, &selection, argc - 1, argv + 1);
 }
 
 int cm_cli_main(int argc, char **argv)

@@ -116,13 +116,14 @@ static void print_keys(const struct cm_command *command, struct cm_buf *out)
 		print_group(command, (enum cm_key_group)group, out);
 	if (command->keys)
 		return;
-	cm_buf_puts(out,
-		    "\nOptions end at '--' or at the first word that is none. --no-NAME turns a "
-		    "switch\noff. Most can stand in a configuration file under the same name; "
-		    "'casemate\nconfig show --origin' says what holds and why.\n"
-		    "\nVariables: CASEMATE_ROOT is --root, CASEMATE_PROFILE --profile; "
-		    "CASEMATE_CONFIG\nnames the configuration file that is read in place of the "
-		    "user's.\n");
+	cm_buf_puts(
+		out,
+		"\nOptions end at '--' or at the first word that is none. --no-NAME turns a "
+		"switch\noff. Most can stand in a configuration file under the same name; "
+		"'casemate\nconfig show --origin' says what holds and why.\n"
+		"\nVariables: CASEMATE_ROOT is --root, CASEMATE_PROFILE --profile, CASEMATE_PROVIDER\n"
+		"--provider; CASEMATE_CONFIG names the configuration file that is read in place\n"
+		"of the user's.\n");
 }
 
 void cm_help_command(const struct cm_command *command, struct cm_buf *out)

@@ -44,6 +44,7 @@ const struct cm_command cm_commands[] = {
 			"Its repository is checked out, its jail made and its setup run with its first\n"
 			"command, once, however many come at the same time: 'casemate exec ID'.\n",
 		.has_keys = true,
+		.takes_session = true,
 	},
 	{
 		.name = "start",
@@ -57,6 +58,7 @@ const struct cm_command cm_commands[] = {
 			"What --env and --pass-env name is in the environment of all its commands.\n"
 			"Without --git rw they read its git directory and cannot write to it.\n",
 		.has_keys = true,
+		.takes_session = true,
 	},
 	{
 		.name = "exec",
@@ -73,6 +75,7 @@ const struct cm_command cm_commands[] = {
 			"\n"
 			"'index.lock: Read-only file system': the session was made without --git rw.\n",
 		.has_keys = true,
+		.takes_session = true,
 		.keys = cm_exec_keys,
 		.key_helps = cm_exec_key_helps,
 	},
@@ -83,6 +86,7 @@ const struct cm_command cm_commands[] = {
 		.usage = "ID [OPTION...]",
 		.summary = "a shell in a session, with a terminal",
 		.has_keys = true,
+		.takes_session = true,
 		.keys = cm_exec_keys,
 		.key_helps = cm_exec_key_helps,
 	},
@@ -146,6 +150,7 @@ const struct cm_command cm_commands[] = {
 		.summary = "end a session's processes, and start it again",
 		.details = "Options are as for 'start': the session keeps what it was made with.\n",
 		.has_keys = true,
+		.takes_session = true,
 	},
 	{
 		.name = "ls",
@@ -304,6 +309,7 @@ const struct cm_command cm_commands[] = {
 			"\n"
 			"      --unshallow            fetch the history that --depth left out\n",
 		.has_keys = true,
+		.takes_session = true,
 	},
 	{
 		.name = "setup",
@@ -424,6 +430,7 @@ const struct cm_command cm_commands[] = {
 		.name = "doctor",
 		.aliases = "",
 		.run = cm_cmd_doctor,
+		.is_here = true,
 		.usage = "[--json | --summary]",
 		.summary = "say what this host can isolate, and what to do about the rest",
 		.details = "      --root DIR             session root\n"
@@ -432,9 +439,43 @@ const struct cm_command cm_commands[] = {
 			   "The exit status is 0 when a jail can be made here, else 1.\n",
 	},
 	{
+		.name = "template",
+		.aliases = "",
+		.run = cm_cmd_template,
+		.usage = "build|ls|rm [OPTION...] [NAME...]",
+		.summary = "build and list what a provider's sandboxes are made from",
+		.details =
+			"  build  [--base NAME] [--cpus N] [--memory SIZE] [--run COMMAND]... [--json] [-q]\n"
+			"         NAME [-- COMMAND [ARG...]]\n"
+			"                             --run: shell text, in order; may be repeated. The log\n"
+			"                             goes to standard error, the template's name to\n"
+			"                             standard output\n"
+			"  ls     [--json]            a JSON list: name, state\n"
+			"  rm     NAME...\n"
+			"\n"
+			"'casemate start ID --template NAME' makes a session of one. Sessions of this host\n"
+			"have none: --provider e2b.\n",
+	},
+	{
+		.name = "provider",
+		.aliases = "",
+		.run = cm_cmd_provider,
+		.is_here = true,
+		.usage = "[show|ls] [--json]",
+		.summary = "say where sessions are, and why",
+		.details =
+			"  show   the provider that is chosen, and the reason (default)\n"
+			"  ls     all of them, and the variables that each needs\n"
+			"\n"
+			"  --json          an object: provider, reason, providers; no value of a variable is\n"
+			"                  ever shown\n"
+			"  --provider NAME as if this were said\n",
+	},
+	{
 		.name = "config",
 		.aliases = "",
 		.run = cm_cmd_config,
+		.is_here = true,
 		.usage = "show [--origin] [--json] [OPTION...] | check FILE... | schema",
 		.summary = "show the effective configuration, or check a file",
 		.details =
@@ -447,6 +488,7 @@ const struct cm_command cm_commands[] = {
 		.name = "help",
 		.aliases = "",
 		.run = cm_cmd_help,
+		.is_here = true,
 		.usage = "[COMMAND]",
 		.summary = "print help",
 	},
@@ -454,6 +496,7 @@ const struct cm_command cm_commands[] = {
 		.name = "version",
 		.aliases = "",
 		.run = cm_cmd_version,
+		.is_here = true,
 		.usage = "[--json]",
 		.summary = "print the version",
 		.details = "      --json                 a JSON object\n",

@@ -29,12 +29,24 @@ struct cm_command {
 	const char *summary;
 	/* the rest of `help NAME`: options, one a line; NULL where has_keys says it all */
 	const char *details;
+	/* about this host or this program, and not about sessions, which may be elsewhere */
+	bool is_here;
 	/* takes the options of keys.def; of these only `keys`, where that is not NULL */
 	bool has_keys;
+	/* with these: the first word that is no option is a session */
+	bool takes_session;
 	const enum cm_key *keys;
 	/* ends with CM_KEY_COUNT; NULL: none */
 	const struct cm_key_help *key_helps;
 };
+
+/*
+ * A command about sessions, of the provider that was chosen. Each program has its own: casemate has the
+ * sessions of this host, and casemate-remote, which it becomes for any other provider, the rest.
+ */
+struct cm_selection;
+int cm_cli_run_command(struct cm_cli *cli, const struct cm_command *command,
+		       const struct cm_selection *selection, int argc, char **argv);
 
 /* Ends with a NULL name. */
 extern const struct cm_command cm_commands[];
@@ -67,7 +79,9 @@ int cm_cmd_stdin(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_attach(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_stats(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_provider(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_setup(struct cm_cli *cli, int argc, char **argv);
+int cm_cmd_template(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_logs(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_events(struct cm_cli *cli, int argc, char **argv);
 int cm_cmd_stop(struct cm_cli *cli, int argc, char **argv);

@@ -80,6 +80,8 @@ static void write_exec(struct cm_json_writer *w, const struct cm_result *result)
 {
 	char id[CM_EXEC_ID_SIZE];
 
+	if (result->exec_name)
+		cm_jw_kstring(w, "exec", result->exec_name);
 	if (result->exec_id == 0)
 		return;
 	cm_exec_id_format(result->exec_id, id);

@@ -47,6 +47,8 @@ struct cm_result {
 	const char *phase;
 	/* 0: none */
 	uint64_t exec_id;
+	/* of a session elsewhere, in its place; borrowed; NULL: none */
+	const char *exec_name;
 	bool is_detached;
 	char level[64];
 	int exit_code;

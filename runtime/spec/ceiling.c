@@ -124,22 +124,35 @@ static unsigned int tightest_word(enum cm_key key)
 	return CM_LEVEL_FULL;
 }
 
+/* Larger is looser. Of the keys here the network alone has more than two words. */
+static unsigned int looseness(enum cm_key key, unsigned int word)
+{
+	if (word == tightest_word(key))
+		return 0;
+	return word == CM_NETWORK_HOST && (key == CM_KEY_NETWORK || key == CM_KEY_SETUP_NETWORK)
+		       ? 2
+		       : 1;
+}
+
 static int tighten_word(struct tighten *t, struct cm_error *err)
 {
 	unsigned int *have = cm_key_field(t->info, t->spec);
 	const unsigned int *most = cm_key_field_const(t->info, t->ceiling);
-	unsigned int tightest = tightest_word(t->info->key);
+	enum cm_key key = t->info->key;
+
+	/* what setup has where nothing is said of it */
+	unsigned int now =
+		*have == 0 && key == CM_KEY_SETUP_NETWORK ? (unsigned int)t->spec->network : *have;
 
 	(void)err;
-	/* each key has two words, so the tightest decides */
-	t->is_changed = *most == tightest && *have != tightest;
-	t->is_looser = *most != tightest && *have == tightest;
+	t->is_changed = looseness(key, *most) < looseness(key, now);
+	t->is_looser = looseness(key, *most) > looseness(key, now);
 	if (t->is_changed)
 		*have = *most;
-	/* setup is no way around it */
-	if (t->info->key == CM_KEY_NETWORK && *most == tightest &&
-	    t->spec->setup_network == CM_NETWORK_HOST)
-		t->spec->setup_network = CM_NETWORK_NONE;
+	/* setup is no way around it; 0 is the session's */
+	if (key == CM_KEY_NETWORK && t->spec->setup_network != 0 &&
+	    looseness(key, *most) < looseness(key, t->spec->setup_network))
+		t->spec->setup_network = (enum cm_network) * most;
 	return CM_OK;
 }
 

@@ -145,25 +145,6 @@ static int read_root(struct cm_config *config, struct cm_error *err)
 	return CM_OK;
 }
 
-/*
- * Factory's rule: exactly "local" chooses, and any other word is no choice. Ours is checked in
- * cm_config_resolve, since going on locally after being asked for something else would be a
- * silent move.
- */
-static int read_provider(struct cm_config *config, struct cm_error *err)
-{
-	int r = copy_trimmed(variable(config, "CASEMATE_PROVIDER"), &config->provider, err);
-
-	if (r != CM_OK || config->provider)
-		return r;
-	r = copy_trimmed(variable(config, "FACTORY_SANDBOX_PROVIDER"), &config->provider, err);
-	if (r == CM_OK && config->provider && strcmp(config->provider, "local") != 0) {
-		free(config->provider);
-		config->provider = NULL;
-	}
-	return r;
-}
-
 int cm_config_init(struct cm_config *ret, struct cm_error *err)
 {
 	struct cm_config config = { .system_file = CM_CONFIG_SYSTEM_FILE };
@@ -185,8 +166,6 @@ int cm_config_init(struct cm_config *ret, struct cm_error *err)
 		r = find_user_file(&config, err);
 	if (r == CM_OK)
 		r = read_root(&config, err);
-	if (r == CM_OK)
-		r = read_provider(&config, err);
 	if (r == CM_OK)
 		r = copy_trimmed(variable(&config, "CASEMATE_PROFILE"), &config.profile, err);
 	if (r != CM_OK) {
@@ -212,7 +191,6 @@ void cm_config_clear(struct cm_config *config)
 	free(config->home);
 	free(config->user_file);
 	free(config->profile);
-	free(config->provider);
 	cm_layer_clear(&config->environment);
 	cm_file_clear(&config->system);
 	cm_file_clear(&config->user);
@@ -391,18 +369,6 @@ static int merge_flags(const struct cm_layer *flags, struct cm_merge *m, struct 
 	return r;
 }
 
-static int check_provider(const struct cm_config *config, struct cm_error *err)
-{
-	int r;
-
-	if (!config->provider || strcmp(config->provider, "local") == 0)
-		return CM_OK;
-	r = cm_error_set(err, CM_E_UNSUPPORTED, 0, "provider '%.100s' is not supported yet",
-			 config->provider);
-	cm_error_hint(err, "unset CASEMATE_PROVIDER, or set it to local");
-	return r;
-}
-
 static int check_cwd(const struct cm_config *config, struct cm_error *err)
 {
 	int r;
@@ -422,11 +388,9 @@ int cm_config_resolve(struct cm_config *config, const struct cm_layer *flags, st
 		.home = config->home,
 		.env = &config->env,
 	};
-	int r = check_provider(config, err);
+	int r = check_cwd(config, err);
 
 	m->caller = &caller;
-	if (r == CM_OK)
-		r = check_cwd(config, err);
 	if (r == CM_OK)
 		r = cm_config_read_credential(config, flags, m, err);
 	if (r == CM_OK)

@@ -55,9 +55,8 @@ struct cm_config {
 	/* CASEMATE_CONFIG named it, so it must exist */
 	bool is_user_file_named;
 	const char *system_file;
-	/* CASEMATE_PROFILE, CASEMATE_PROVIDER (trimmed); NULL when not set */
+	/* CASEMATE_PROFILE, trimmed; NULL when not set */
 	char *profile;
-	char *provider;
 	/* set by 'casemate checkout': as is_of_session in merge.h */
 	bool is_of_session;
 	/* NO_COLOR is set and not empty */

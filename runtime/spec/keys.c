@@ -13,6 +13,7 @@
 static const struct cm_key_word cm_words_network[] = {
 	{ "none", CM_NETWORK_NONE },
 	{ "host", CM_NETWORK_HOST },
+	{ "internet", CM_NETWORK_INTERNET },
 	{ NULL, 0 },
 };
 

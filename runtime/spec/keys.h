@@ -46,6 +46,7 @@ enum cm_key_kind {
 	CM_KIND_ENV_FILE,
 	CM_KIND_POLICY,
 	CM_KIND_PROFILE,
+	CM_KIND_PROVIDER,
 	CM_KIND_SHELL,
 	CM_KIND_CREDENTIAL,
 	/* a path that whoever made the layer reads; one that is there or not */

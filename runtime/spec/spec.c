@@ -19,6 +19,7 @@ static const size_t string_fields[] = {
 	offsetof(struct cm_spec, result),	 offsetof(struct cm_spec, repo_user),
 	offsetof(struct cm_spec, repo_secret),	 offsetof(struct cm_spec, branch),
 	offsetof(struct cm_spec, base),		 offsetof(struct cm_spec, retention),
+	offsetof(struct cm_spec, template_name),
 };
 
 static const size_t vector_fields[] = {

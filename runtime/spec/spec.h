@@ -30,6 +30,8 @@ struct cm_limit {
 enum cm_network {
 	CM_NETWORK_NONE = 1,
 	CM_NETWORK_HOST,
+	/* public addresses alone; providers of remote sessions have it */
+	CM_NETWORK_INTERNET,
 };
 
 /* What of a repository's objects is fetched; 0: nothing is said, and all are. */
@@ -168,6 +170,8 @@ struct cm_spec {
 	struct cm_limits limits;
 	enum cm_network network;
 	char *rootfs;
+	/* what a remote session begins with; NULL: the provider's usual one */
+	char *template_name;
 	enum cm_user user;
 	enum cm_git_access git;
 	enum cm_level min_level;

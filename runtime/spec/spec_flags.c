@@ -245,3 +245,21 @@ bool cm_flags_wants_help(int argc, char *const *argv)
 	}
 	return false;
 }
+
+const char *cm_flags_provider(int argc, char *const *argv, bool takes_session)
+{
+	struct walk w = { .argc = argc, .argv = argv };
+	const char *found = NULL;
+	struct found f;
+	enum step s;
+
+	while ((s = step(&w, &f, NULL)) != STEP_END || takes_session) {
+		if (s == STEP_OPTION && f.info->kind == CM_KIND_PROVIDER)
+			found = f.value;
+		if (s != STEP_END)
+			continue;
+		takes_session = false;
+		w.at++;
+	}
+	return found;
+}

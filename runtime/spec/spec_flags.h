@@ -26,6 +26,13 @@ void cm_flags_outputs(int argc, char *const *argv, struct cm_layer *ret);
 /* What --help and -h ask for, if an option before the command does. */
 bool cm_flags_wants_help(int argc, char *const *argv);
 
+/*
+ * The last --provider before the command, in a command line that may be wrong elsewhere; NULL: there is
+ * none, or it has no value. takes_session: the first word that is no option is a session, and options may
+ * follow it. Borrowed from argv.
+ */
+const char *cm_flags_provider(int argc, char *const *argv, bool takes_session);
+
 /* Fills err for an option that is not ours: another tool's word, or the nearest of ours. */
 int cm_flags_unknown(const char *option, struct cm_error *err);
 

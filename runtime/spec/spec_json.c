@@ -78,6 +78,7 @@ static const char *wanted(const struct cm_key_info *info)
 	case CM_KIND_ENV_FILE:
 	case CM_KIND_POLICY:
 	case CM_KIND_PROFILE:
+	case CM_KIND_PROVIDER:
 	case CM_KIND_SHELL:
 	case CM_KIND_CREDENTIAL:
 	case CM_KIND_FILE:

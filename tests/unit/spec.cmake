@@ -9,6 +9,8 @@ cm_unit_test(spec_repo DEPS spec)
 cm_unit_test(spec_ssh DEPS spec)
 # with stand-ins for the commands that need a jail
 cm_unit_test(spec_cli DEPS cli_front)
+cm_unit_test(selection DEPS selection)
+cm_unit_test(provider DEPS provider)
 target_sources(test_spec_cli PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/commands.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/cmd_checkout.c ${PROJECT_SOURCE_DIR}/runtime/cli/cmd_exec.c

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "providers/selection.h"
 #include "runtime/base/path.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/run.h"
@@ -46,6 +47,18 @@ STAND_IN(doctor)
 STAND_IN(create)
 STAND_IN(start)
 STAND_IN(restart)
+STAND_IN(template)
+
+int cm_cli_run_command(struct cm_cli *cli, const struct cm_command *command,
+		       const struct cm_selection *selection, int argc, char **argv)
+{
+	if (selection->kind == CM_PROVIDER_LOCAL)
+		return command->run(cli, argc, argv);
+	printf("%s of %s: %s", command->name, cm_provider_kind_name(selection->kind),
+	       selection->reason);
+	fflush(stdout);
+	return 43;
+}
 
 void cm_cli_run_begin(void)
 {
@@ -221,6 +234,26 @@ static const struct {
 	{ "checkout|s|--repo|/x|--|ls", 125, "",
 	  "casemate: a checkout runs no command\n"
 	  "hint: give it to 'casemate run --session ID'\n" },
+	/* elsewhere; what the command has of its own is the command's */
+	{ "run|--provider=platform|ls", 43, "run of platform: --provider names it", "" },
+	{ "run|ls|--provider|e2b", 7, "run e2b memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "run|--provider|local|ls", 7, "run ls memory 18446744073709551615 ro 0 q0 v0 x125", "" },
+	{ "run|--|ls|--provider|e2b", 7, "run e2b memory 18446744073709551615 ro 0 q0 v0 x125",
+	  "" },
+	{ "exec|s|--provider|e2b|--|ls|--provider|local", 43, "exec of e2b: --provider names it",
+	  "" },
+	{ "exec|--provider|e2b|s|ls", 43, "exec of e2b: --provider names it", "" },
+	{ "exec|s|ls|--provider|e2b", 9, "exec s ls --provider e2b d0 i0 t0", "" },
+	{ "start|s|--bad|--provider|e2b", 43, "start of e2b: --provider names it", "" },
+	{ "ls|--provider|e2b", 43, "ls of e2b: --provider names it", "" },
+	{ "kill|--provider=e2b|x|3", 43, "kill of e2b: --provider names it", "" },
+	{ "run|--provider|docker|ls", 125, "",
+	  "casemate: --provider names no provider: 'docker'\n"
+	  "hint: there are local, platform and e2b\n" },
+	{ "provider", 0, "local: nothing names another one\n", "" },
+	{ "provider|show|--provider|e2b", 0, "e2b: --provider names it\n", "" },
+	{ "provider|nope", 125, "",
+	  "casemate: unknown word 'nope'\nhint: casemate provider [show|ls] [--json]\n" },
 	{ "run", 125, "",
 	  "casemate: no command given\n"
 	  "hint: write casemate run [OPTION...] -- COMMAND [ARG...], or -c TEXT\n" },

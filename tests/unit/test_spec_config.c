@@ -171,21 +171,6 @@ static void test_the_root_alone(void **state)
 	assert_root("/flag/", "/flag");
 }
 
-static void test_providers(void **state)
-{
-	(void)state;
-	setenv("FACTORY_SANDBOX_PROVIDER", "local", 1);
-	assert_resolves("", "");
-	/* Factory ignores any other word */
-	setenv("FACTORY_SANDBOX_PROVIDER", "e2b", 1);
-	assert_resolves("", "");
-	setenv("CASEMATE_PROVIDER", " local ", 1);
-	assert_resolves("", "");
-	setenv("CASEMATE_PROVIDER", "e2b", 1);
-	assert_refuses("", CM_E_UNSUPPORTED, "provider 'e2b' is not supported yet",
-		       "unset CASEMATE_PROVIDER, or set it to local");
-}
-
 static void test_environment(void **state)
 {
 	struct cm_config config;
@@ -421,7 +406,6 @@ int main(void)
 		TEST(test_where_the_users_file_is),
 		TEST(test_roots),
 		TEST(test_the_root_alone),
-		TEST(test_providers),
 		TEST(test_environment),
 		TEST(test_env_file_at_its_place),
 		TEST(test_policy_paths),

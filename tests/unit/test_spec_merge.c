@@ -304,6 +304,12 @@ static const struct {
 	  "c.json:1: 'network' cannot widen 'none' (--network) to 'host'; ignored" },
 	{ "", "{\"network\": \"host\"}", "",
 	  "c.json:1: 'network' cannot widen 'none' (built in) to 'host'; ignored" },
+	/* of three words each is between the others, or at an end */
+	{ "--network host", "{\"network\": \"internet\"}", "network=internet", NULL },
+	{ "--network internet", "{\"network\": \"none\"}", "network=none", NULL },
+	{ "--network internet", "{\"network\": \"internet\"}", "network=internet", NULL },
+	{ "--network internet", "{\"network\": \"host\"}", "network=internet",
+	  "c.json:1: 'network' cannot widen 'internet' (--network) to 'host'; ignored" },
 	{ "--user root", "{\"user\": \"user\"}", "user=user", NULL },
 	{ "", "{\"user\": \"root\"}", "",
 	  "c.json:1: 'user' cannot widen 'user' (built in) to 'root'; ignored" },
@@ -438,6 +444,10 @@ static void test_ceiling_of_setup(void **state)
 		{ "--setup-network host", "{\"network\": \"host\"}", CM_NETWORK_HOST },
 		{ "--setup-network none", "{\"setup-network\": \"host\"}", CM_NETWORK_NONE },
 		{ "--network host", "{\"network\": \"none\"}", 0 },
+		{ "--network host", "{\"setup-network\": \"internet\"}", CM_NETWORK_INTERNET },
+		{ "--setup-network host", "{\"network\": \"internet\"}", CM_NETWORK_INTERNET },
+		{ "--setup-network internet", "{\"network\": \"none\"}", CM_NETWORK_NONE },
+		{ "", "{\"setup-network\": \"none\"}", 0 },
 	};
 
 	(void)state;

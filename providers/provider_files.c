@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a session, as their users call them. */
+#include "providers/provider_internal.h"
+
+/* The slot is there, the provider has FILES, and the path is one. */
+static int may(const struct cm_session *s, bool has_slot, const char *path, const char *what,
+	       const struct cm_call *call, struct cm_error *err)
+{
+	int r = cm_provider_may(s->provider, has_slot, CM_CAP_FILES, what, call, err);
+
+	if (r < 0 || path[0] != '\0')
+		return r;
+	cm_error_set(err, CM_E_INVALID, 0, "cannot %s: the path is empty", what);
+	cm_error_hint(err, "'.' is where commands start");
+	return CM_E_INVALID;
+}
+
+int cm_session_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
+		    int (*take)(void *data, const void *bytes, size_t len), void *data,
+		    const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "read a file";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_read != NULL, path, what, call, err);
+
+	return r < 0 ? r
+		     : cm_provider_settle(
+			       s->provider,
+			       ops->file_read(s, path, offset, length, take, data, call, err), what,
+			       err);
+}
+
+int cm_session_write(struct cm_session *s, const char *path, const struct cm_write_request *request,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "write a file";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_write != NULL, path, what, call, err);
+
+	if (r == CM_OK && request->mode != UINT32_MAX && (request->mode & ~0777U) != 0) {
+		cm_error_set(err, CM_E_INVALID, 0, "cannot %s with mode %o", what, request->mode);
+		cm_error_hint(err, "a mode has read, write and execute bits alone: 644, 755");
+		return CM_E_INVALID;
+	}
+	return r < 0 ? r
+		     : cm_provider_settle(s->provider, ops->file_write(s, path, request, call, err),
+					  what, err);
+}
+
+int cm_session_list_files(struct cm_session *s, const char *path, uint32_t flags,
+			  int (*each)(void *data, const struct cm_path_info *info), void *data,
+			  const struct cm_call *call, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_list != NULL, path, "list files", call, err);
+
+	return r < 0 ? r : ops->file_list(s, path, flags, each, data, call, err);
+}
+
+int cm_session_stat(struct cm_session *s, const char *path, uint32_t flags,
+		    int (*each)(void *data, const struct cm_path_info *info), void *data,
+		    const struct cm_call *call, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_stat != NULL, path, "look at a file", call, err);
+
+	return r < 0 ? r : ops->file_stat(s, path, flags, each, data, call, err);
+}
+
+int cm_session_mkdir(struct cm_session *s, const char *path, uint32_t flags, uint32_t mode,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "make a directory";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_mkdir != NULL, path, what, call, err);
+
+	return r < 0 ? r
+		     : cm_provider_settle(s->provider,
+					  ops->file_mkdir(s, path, flags, mode, call, err), what,
+					  err);
+}
+
+int cm_session_move(struct cm_session *s, const char *from, const char *to, uint32_t flags,
+		    const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "move a file";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_move != NULL, from, what, call, err);
+
+	if (r == CM_OK)
+		r = may(s, true, to, what, call, err);
+	return r < 0 ? r
+		     : cm_provider_settle(s->provider,
+					  ops->file_move(s, from, to, flags, call, err), what, err);
+}
+
+int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
+		      const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "remove a file";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_remove != NULL, path, what, call, err);
+
+	return r < 0 ? r
+		     : cm_provider_settle(s->provider, ops->file_remove(s, path, flags, call, err),
+					  what, err);
+}
+
+int cm_session_watch(struct cm_session *s, const char *path,
+		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	static const char what[] = "watch files";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_watch != NULL && (s->provider->caps & CM_CAP_WATCH) != 0, path,
+		    what, call, err);
+
+	return r < 0 ? r : ops->file_watch(s, path, each, data, call, err);
+}
