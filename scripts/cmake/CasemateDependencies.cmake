@@ -4,6 +4,8 @@ pkg_check_modules(LIBSECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(LIBCAP REQUIRED IMPORTED_TARGET libcap)
 pkg_check_modules(YAJL REQUIRED IMPORTED_TARGET yajl)
 pkg_check_modules(LIBGIT2 REQUIRED IMPORTED_TARGET libgit2)
+pkg_check_modules(LIBCURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(LIBARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(LIBSYSTEMD IMPORTED_TARGET libsystemd)
 
 # The archives by full path: "-L" would let musl's linker find glibc's libc.a beside them.
