@@ -59,6 +59,17 @@ static void hash(uint8_t *text, size_t len, uint8_t digest[CM_SHA1_SIZE])
 		digest[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
+bool cm_sha1(const void *data, size_t len, uint8_t digest[CM_SHA1_SIZE])
+{
+	uint8_t text[CM_SHA1_DATA_MAX + 2 * BLOCK];
+
+	if (len > CM_SHA1_DATA_MAX)
+		return false;
+	memcpy(text, data, len);
+	hash(text, len, digest);
+	return true;
+}
+
 bool cm_hmac_sha1(const void *key, size_t key_len, const void *data, size_t len,
 		  uint8_t digest[CM_SHA1_SIZE])
 {

@@ -1,0 +1,13 @@
+# What remote providers share, over a provider that runs commands on this host.
+function(cm_remote_test name)
+	cm_unit_test(remote_${name} DEPS remote_shared)
+	target_sources(test_remote_${name} PRIVATE fake_provider.c)
+	set_tests_properties(unit.remote_${name} PROPERTIES TIMEOUT 120)
+endfunction()
+cm_remote_test(shell)
+cm_remote_test(background)
+cm_remote_test(record)
+cm_remote_test(prepare)
+cm_remote_test(files)
+cm_remote_test(tree)
+target_link_libraries(test_remote_tree PRIVATE PkgConfig::LIBARCHIVE)
