@@ -192,7 +192,8 @@ enum cm_exec_end_kind {
 	CM_EXEC_KILLED,
 	/* it could not be executed (126) or was not found (127) */
 	CM_EXEC_NOT_EXECUTED,
-	/* it was started, and how it ended cannot be known: the sandbox or the connection was lost */
+	/* it was started, and how it ended, or all that it printed, cannot be known: the sandbox or the
+	 * connection was lost. exit_code is its own where that is known */
 	CM_EXEC_LOST,
 };
 
