@@ -90,7 +90,8 @@ uint32_t cm_provider_needs(const struct cm_spec *spec)
 	       network(spec->setup_network) | (wants_host_files(spec) ? CM_CAP_HOST_FILES : 0U) |
 	       (spec->rootfs ? CM_CAP_ROOTFS : 0U) |
 	       (spec->git == CM_GIT_PINNED && is_asked(spec, CM_KEY_GIT) ? CM_CAP_GIT_PINNED : 0U) |
-	       (spec->min_level == CM_LEVEL_FULL || is_asked(spec, CM_KEY_MIN_LEVEL) ? CM_CAP_LEVEL : 0U) |
+	       (spec->min_level == CM_LEVEL_FULL || is_asked(spec, CM_KEY_MIN_LEVEL) ? CM_CAP_LEVEL
+										     : 0U) |
 	       (spec->retention ? CM_CAP_RETENTION : 0U) |
 	       (spec->user == CM_USER_ROOT ? CM_CAP_ROOT_USER : 0U) |
 	       (spec->tty == CM_YES ? CM_CAP_TTY : 0U) | (spec->is_detached ? CM_CAP_DETACH : 0U) |

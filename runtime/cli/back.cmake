@@ -5,7 +5,7 @@ cm_component(cli_back SOURCES
 	exec_names.c exec_target.c exec_view.c file_place.c file_session.c file_show.c file_sink.c file_source.c
 	live_screen.c not_found.c outcome.c outlet.c progress.c reason.c
 	redact.c relay.c relay_input.c relay_open.c relay_signals.c result.c run.c run_session.c run_tell.c
-	session_format.c session_info.c session_use.c session_view.c sessions.c setup.c shown_text.c
+	session_format.c session_info.c session_use.c session_view.c sessions.c setup.c shown_text.c shown_time.c
 	signal_names.c terminal.c tty_end.c
 	DEPS cli_front local)
 include(doctor.cmake OPTIONAL)

@@ -57,26 +57,6 @@ const char *cm_cli_session_subject(const struct cm_store_session *s)
 	return r->workspace_kind == CM_WORKSPACE_DEFAULT && !r->is_temporary ? s->session_dir : "-";
 }
 
-void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms)
-{
-	char text[CM_CLOCK_RFC3339_SIZE];
-
-	if (real_ms > 0)
-		cm_clock_rfc3339(real_ms, text);
-	cm_jw_kstring(w, key, real_ms > 0 ? text : NULL);
-}
-
-void cm_cli_format_age(int64_t since_ms, char *buf, size_t size)
-{
-	int64_t age = cm_clock_real_ms() - since_ms;
-
-	if (since_ms <= 0)
-		(void)snprintf(buf, size, "-");
-	else
-		/* a clock that was set back makes nobody younger than new */
-		cm_format_duration(age > 0 ? (uint64_t)age : 0, buf, size);
-}
-
 static int no_ids(struct cm_cli *cli)
 {
 	struct cm_error err = CM_ERROR_INIT;

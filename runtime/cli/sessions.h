@@ -3,8 +3,8 @@
 #ifndef CM_RUNTIME_CLI_SESSIONS_H
 #define CM_RUNTIME_CLI_SESSIONS_H
 
-#include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/shown_time.h"
 #include "runtime/store/store.h"
 
 /* How long a command waits for another one that holds a session's lock. */
@@ -18,10 +18,6 @@ enum cm_session_status cm_cli_session_status(const struct cm_store_session *s,
 					     struct cm_end_record *end);
 /* What the session works on: its repository, its workspace, its directory, or "-". Borrowed. */
 const char *cm_cli_session_subject(const struct cm_store_session *s);
-/* RFC 3339, or null when it is not known. */
-void cm_cli_write_time(struct cm_json_writer *w, const char *key, int64_t real_ms);
-/* "3 min", "-" when it is not known */
-void cm_cli_format_age(int64_t since_ms, char *buf, size_t size);
 
 typedef int (*cm_cli_session_fn)(struct cm_store *store, struct cm_store_session *s,
 				 const void *data, struct cm_error *err);

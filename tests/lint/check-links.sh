@@ -97,5 +97,14 @@ for name in casemate casemate-keeper; do
 	casemate) without "$file" '^(curl_|git_|seccomp_|MHD_|nftnl_|mnl_|ares_)' libyajl ;;
 	esac
 done
+# the one program that speaks to services: no part of it makes jails or reads packs
+if [ -e "$bin/casemate-remote" ]; then
+	needs_names "$bin/casemate-remote"
+	readelf -dW "$bin/casemate-remote" | grep 'NEEDED.*libcurl' >/dev/null ||
+		fail "$bin/casemate-remote does not link libcurl: it has not what it is for"
+	if readelf -dW "$bin/casemate-remote" | grep -E 'NEEDED.*(libgit2|libseccomp|libmicrohttpd)'; then
+		fail "$bin/casemate-remote links a library that it must not"
+	fi
+fi
 [ $found -gt 0 ] || fail "there is no executable in $bin"
 exit $status

@@ -20,7 +20,8 @@ target_sources(test_store_commands PRIVATE
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_view.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_info.c
 	${PROJECT_SOURCE_DIR}/runtime/cli/session_use.c
-	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c)
+	${PROJECT_SOURCE_DIR}/runtime/cli/sessions.c
+	${PROJECT_SOURCE_DIR}/runtime/cli/shown_time.c)
 
 cm_unit_test(redact DEPS base)
 target_sources(test_redact PRIVATE ${PROJECT_SOURCE_DIR}/runtime/cli/redact.c)

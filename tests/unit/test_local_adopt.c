@@ -178,6 +178,9 @@ static const struct row rows[] = {
 	{ CM_KEY_VERBOSE, "", "--verbose", "" },
 	{ CM_KEY_POLICY, "", "", "" },
 	{ CM_KEY_PROFILE, "", "", "" },
+	/* which were followed, or refused, before */
+	{ CM_KEY_PROVIDER, "", "--provider|local", "" },
+	{ CM_KEY_TEMPLATE, "", "", "" },
 	{ CM_KEY_COMMAND, "", "-c|true", "" },
 	{ CM_KEY_HELP, "", "", "" },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions over the vtable: what they refuse, and what they make of an implementer's faults. */
-#include "test_base.h"
+#include "tests/unit/test_base.h"
 
 #include "providers/registry.h"
 #include "runtime/base/clock.h"

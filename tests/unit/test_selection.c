@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which provider has the sessions: the rule and its edges, as a table. */
-#include "test_base.h"
+#include "tests/unit/test_base.h"
 
 #include "providers/selection.h"
 

@@ -103,6 +103,13 @@ void cm_local_measure_disk(const struct cm_store_session *s, struct cm_local_dis
 /* The table of commands names those that need a jail, which this program does without. */
 const struct cm_command cm_commands[] = { { .name = NULL } };
 
+int cm_cli_run_command(struct cm_cli *cli, const struct cm_command *command,
+		       const struct cm_selection *selection, int argc, char **argv)
+{
+	(void)selection;
+	return command->run(cli, argc, argv);
+}
+
 const struct cm_command *cm_command_find(const char *name)
 {
 	(void)name;

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/cli/remote/file_shown.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/json_write.h"
+#include "runtime/base/num.h"
+#include "runtime/base/text.h"
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+/* "2026-11-29T20:52:26": what comes before the fraction */
+#define SECONDS_LEN 19
+#define TIME_SIZE 48
+#define OWNER_WIDTH 5
+
+static const char *type_name(enum cm_path_type type)
+{
+	switch (type) {
+	case CM_PATH_FILE:
+		return "file";
+	case CM_PATH_DIRECTORY:
+		return "directory";
+	case CM_PATH_LINK:
+		return "symlink";
+	case CM_PATH_OTHER:
+		break;
+	}
+	return "unknown";
+}
+
+/* With nanoseconds. */
+static void format_time(int64_t mtime_ns, char ret[TIME_SIZE])
+{
+	int64_t seconds = mtime_ns / NS_PER_S;
+	int64_t rest = mtime_ns % NS_PER_S;
+	char whole[CM_CLOCK_RFC3339_SIZE];
+
+	if (rest < 0) {
+		rest += NS_PER_S;
+		seconds--;
+	}
+	cm_clock_rfc3339(seconds * 1000, whole);
+	(void)snprintf(ret, TIME_SIZE, "%.*s.%09" PRId64 "Z", SECONDS_LEN, whole, rest);
+}
+
+static void put_escaped(struct cm_buf *out, const char *text)
+{
+	cm_text_escape(out, text, strlen(text), false);
+}
+
+static void put_name(struct cm_buf *out, const char *prefix, const char *path)
+{
+	put_escaped(out, prefix);
+	if (prefix[0] != '\0' && prefix[strlen(prefix) - 1] != '/')
+		cm_buf_putc(out, '/');
+	put_escaped(out, path);
+}
+
+/* --- JSON ---------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t n = cm_text_utf8_len(text, len);
+
+		if (n == 0)
+			return false;
+		text += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* key, and where it takes that keyBase64 */
+static void put_json_text(struct cm_json_writer *w, const char *key, const char *key_whole,
+			  const char *text)
+{
+	CM_AUTO_BUF struct cm_buf whole = { 0 };
+	size_t len = strlen(text);
+
+	cm_jw_key(w, key);
+	cm_jw_string_len(w, text, len);
+	if (is_utf8(text, len))
+		return;
+	cm_buf_init(&whole, 2 * len + 4);
+	cm_base64_encode(&whole, text, len, true);
+	if (cm_buf_status(&whole) == CM_OK)
+		cm_jw_kstring(w, key_whole, whole.data);
+}
+
+/* key with the number that it is, or key_name with the name. */
+static void put_json_owner(struct cm_json_writer *w, const char *key, const char *key_name,
+			   const char *owner)
+{
+	uint64_t number = 0;
+	bool is_number = owner && cm_parse_u64(owner, key, 0, UINT32_MAX, &number, NULL) == CM_OK;
+
+	cm_jw_key(w, key);
+	if (is_number)
+		cm_jw_uint(w, number);
+	else
+		cm_jw_null(w);
+	if (owner && !is_number)
+		cm_jw_kstring(w, key_name, owner);
+}
+
+static void put_json(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
+{
+	CM_AUTO_FREE char *whole = NULL;
+	const char *name = info->path;
+	struct cm_json_writer w;
+	char time[TIME_SIZE];
+	char mode[16];
+
+	if (prefix[0] != '\0') {
+		whole = cm_asprintf("%s%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? "" : "/",
+				    name);
+		if (!whole) {
+			out->has_failed = true;
+			return;
+		}
+		name = whole;
+	}
+	cm_jw_init(&w, out, false);
+	cm_jw_object(&w);
+	put_json_text(&w, "name", "nameBase64", name);
+	cm_jw_kstring(&w, "type", type_name(info->type));
+	cm_jw_kuint(&w, "size", info->size);
+	cm_jw_kstring(&w, "allocated", NULL);
+	(void)snprintf(mode, sizeof(mode), "%04o", info->mode & 07777U);
+	cm_jw_kstring(&w, "mode", mode);
+	put_json_owner(&w, "uid", "owner", info->owner);
+	put_json_owner(&w, "gid", "group", info->group);
+	cm_jw_kstring(&w, "links", NULL);
+	format_time(info->mtime_ns, time);
+	cm_jw_kstring(&w, "mtime", time);
+	if (info->type == CM_PATH_LINK && info->target)
+		put_json_text(&w, "target", "targetBase64", info->target);
+	cm_jw_end_object(&w);
+	cm_buf_putc(out, '\n');
+}
+
+/* --- for people ---------------------------------------------------------------------------- */
+
+static char type_letter(enum cm_path_type type)
+{
+	switch (type) {
+	case CM_PATH_FILE:
+		return '-';
+	case CM_PATH_DIRECTORY:
+		return 'd';
+	case CM_PATH_LINK:
+		return 'l';
+	case CM_PATH_OTHER:
+		break;
+	}
+	return '?';
+}
+
+/* "-rw-r--r--" */
+static void format_mode(const struct cm_path_info *info, char ret[11])
+{
+	static const char bits[] = "rwxrwxrwx";
+
+	ret[0] = type_letter(info->type);
+	for (unsigned int i = 0; i < 9; i++)
+		ret[1 + i] = '-';
+	for (unsigned int i = 0; i < 9; i++) {
+		if ((info->mode & (0400U >> i)) != 0)
+			ret[1 + i] = bits[i];
+	}
+	ret[10] = '\0';
+}
+
+static void put_owner(struct cm_buf *out, const char *owner)
+{
+	size_t len = owner ? strlen(owner) : 1;
+
+	for (; len < OWNER_WIDTH; len++)
+		cm_buf_putc(out, ' ');
+	put_escaped(out, owner ? owner : "-");
+	cm_buf_putc(out, ' ');
+}
+
+static void put_long(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
+{
+	char time[TIME_SIZE];
+	char mode[11];
+
+	format_mode(info, mode);
+	format_time(info->mtime_ns, time);
+	time[SECONDS_LEN] = '\0';
+	cm_buf_printf(out, "%s ", mode);
+	put_owner(out, info->owner);
+	put_owner(out, info->group);
+	cm_buf_printf(out, "%12" PRIu64 " %s ", info->size, time);
+	put_name(out, prefix, info->path);
+	if (info->type == CM_PATH_LINK && info->target) {
+		cm_buf_puts(out, " -> ");
+		put_escaped(out, info->target);
+	}
+	cm_buf_putc(out, '\n');
+}
+
+static void put_block(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
+{
+	char time[TIME_SIZE];
+
+	format_time(info->mtime_ns, time);
+	cm_buf_puts(out, "name:   ");
+	put_name(out, prefix, info->path);
+	cm_buf_printf(out, "\ntype:   %s\nsize:   %" PRIu64 "\nmode:   %04o\nowner:  ",
+		      type_name(info->type), info->size, info->mode & 07777U);
+	put_escaped(out, info->owner ? info->owner : "-");
+	cm_buf_putc(out, ':');
+	put_escaped(out, info->group ? info->group : "-");
+	cm_buf_printf(out, "\nmtime:  %s\n", time);
+	if (info->type != CM_PATH_LINK || !info->target)
+		return;
+	cm_buf_puts(out, "target: ");
+	put_escaped(out, info->target);
+	cm_buf_putc(out, '\n');
+}
+
+void cm_away_file_put(const struct cm_path_info *info, const char *prefix, enum cm_file_form form,
+		      struct cm_buf *out)
+{
+	switch (form) {
+	case CM_FILE_NUL:
+		cm_buf_puts(out, prefix);
+		if (prefix[0] != '\0' && prefix[strlen(prefix) - 1] != '/')
+			cm_buf_putc(out, '/');
+		cm_buf_append(out, info->path, strlen(info->path) + 1);
+		return;
+	case CM_FILE_LONG:
+		put_long(info, prefix, out);
+		return;
+	case CM_FILE_JSON:
+		put_json(info, prefix, out);
+		return;
+	case CM_FILE_BLOCK:
+		put_block(info, prefix, out);
+		return;
+	case CM_FILE_NAMES:
+		put_name(out, prefix, info->path);
+		cm_buf_putc(out, '\n');
+		return;
+	}
+}
+
+/* --- events -------------------------------------------------------------------------------- */
+
+static const char *event_name(const struct cm_watch_event *event)
+{
+	switch (event->kind) {
+	case CM_WATCH_READY:
+		return "ready";
+	case CM_WATCH_CREATED:
+		return "created";
+	case CM_WATCH_MODIFIED:
+		return "modified";
+	case CM_WATCH_ATTRIBUTES:
+		return "attributes";
+	case CM_WATCH_REMOVED:
+		return "removed";
+	case CM_WATCH_RENAMED:
+		/* where to is not known: it is not here any more */
+		return event->to ? "renamed" : "removed";
+	case CM_WATCH_OVERFLOW:
+		return "overflow";
+	}
+	return "unknown";
+}
+
+static const char *path_of(const struct cm_watch_event *event)
+{
+	const char *path = event->kind == CM_WATCH_RENAMED && event->to ? event->to : event->path;
+
+	if (event->kind == CM_WATCH_READY || event->kind == CM_WATCH_OVERFLOW)
+		return NULL;
+	return path && path[0] != '\0' ? path : ".";
+}
+
+static const char *from_of(const struct cm_watch_event *event)
+{
+	return event->kind == CM_WATCH_RENAMED && event->to ? event->path : NULL;
+}
+
+void cm_away_event_put(const struct cm_watch_event *event, bool is_json, struct cm_buf *out)
+{
+	const char *path = path_of(event);
+	const char *from = from_of(event);
+	struct cm_json_writer w;
+
+	if (is_json) {
+		cm_jw_init(&w, out, false);
+		cm_jw_object(&w);
+		cm_jw_kstring(&w, "type", event_name(event));
+		if (path) {
+			put_json_text(&w, "path", "pathBase64", path);
+			cm_jw_kstring(&w, "directory", NULL);
+		}
+		if (from)
+			put_json_text(&w, "from", "fromBase64", from);
+		cm_jw_end_object(&w);
+		cm_buf_putc(out, '\n');
+		return;
+	}
+	cm_buf_puts(out, event_name(event));
+	if (from) {
+		cm_buf_putc(out, ' ');
+		put_escaped(out, from);
+		cm_buf_puts(out, " ->");
+	}
+	if (path) {
+		cm_buf_putc(out, ' ');
+		put_escaped(out, path);
+	}
+	cm_buf_putc(out, '\n');
+}
+
+/* --- sorting ------------------------------------------------------------------------------- */
+
+static void clear_entry(struct cm_path_info *info)
+{
+	/* copies, which only their users may not change */
+	free((char *)(uintptr_t)info->path);
+	free((char *)(uintptr_t)info->target);
+	free((char *)(uintptr_t)info->owner);
+	free((char *)(uintptr_t)info->group);
+}
+
+static int copy_entry(const struct cm_path_info *info, struct cm_path_info *ret)
+{
+	*ret = *info;
+	ret->path = cm_strdup(info->path);
+	ret->target = cm_strdup(info->target);
+	ret->owner = cm_strdup(info->owner);
+	ret->group = cm_strdup(info->group);
+	if (ret->path && (ret->target || !info->target) && (ret->owner || !info->owner) &&
+	    (ret->group || !info->group))
+		return CM_OK;
+	clear_entry(ret);
+	return CM_E_NOMEM;
+}
+
+int cm_away_entries_add(struct cm_away_entries *entries, const struct cm_path_info *info)
+{
+	if (entries->n == entries->capacity) {
+		size_t capacity = entries->capacity * 2 + 64;
+		struct cm_path_info *v = cm_realloc(entries->v, capacity * sizeof(*v));
+
+		if (!v)
+			return CM_E_NOMEM;
+		entries->v = v;
+		entries->capacity = capacity;
+	}
+	if (copy_entry(info, &entries->v[entries->n]) < 0)
+		return CM_E_NOMEM;
+	entries->n++;
+	entries->bytes += sizeof(*info) + strlen(info->path);
+	return CM_OK;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const char *left = ((const struct cm_path_info *)a)->path;
+	const char *right = ((const struct cm_path_info *)b)->path;
+	unsigned int l;
+	unsigned int r;
+
+	while (*left != '\0' && *left == *right) {
+		left++;
+		right++;
+	}
+	/* what is below 'a' comes before 'a-b' */
+	l = *left == '/' ? 1 : *left == '\0' ? 0 : (unsigned char)*left + 2U;
+	r = *right == '/' ? 1 : *right == '\0' ? 0 : (unsigned char)*right + 2U;
+	return (l > r) - (l < r);
+}
+
+void cm_away_entries_sort(struct cm_away_entries *entries)
+{
+	if (entries->n > 0)
+		qsort(entries->v, entries->n, sizeof(*entries->v), by_path);
+}
+
+void cm_away_entries_clear(struct cm_away_entries *entries)
+{
+	for (size_t i = 0; i < entries->n; i++)
+		clear_entry(&entries->v[i]);
+	free(entries->v);
+	*entries = (struct cm_away_entries){ 0 };
+}
