@@ -9,18 +9,18 @@
 static const struct {
 	const char *name;
 	const char *text;
-} caps[] = {
+} all[] = {
 #define X(id, text_) { #id, text_ },
 	CM_CAPS(X)
 #undef X
 };
 _Static_assert(CM_CAP_BIT_COUNT_ <= 31, "a bit each, of an int");
 
-const char *cm_cap_text(uint32_t bits)
+const char *cm_cap_text(uint32_t caps)
 {
-	for (size_t i = 0; i < CM_ARRAY_SIZE(caps); i++) {
-		if ((bits & 1U << i) != 0)
-			return caps[i].text;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(all); i++) {
+		if ((caps & 1U << i) != 0)
+			return all[i].text;
 	}
 	return "do nothing";
 }
@@ -30,12 +30,12 @@ const char *cm_cap_name(uint32_t cap, char buf[CM_CAP_NAME_SIZE])
 	size_t at = 0;
 	size_t n = 0;
 
-	while (at < CM_ARRAY_SIZE(caps) && cap != 1U << at)
+	while (at < CM_ARRAY_SIZE(all) && cap != 1U << at)
 		at++;
-	if (at == CM_ARRAY_SIZE(caps))
+	if (at == CM_ARRAY_SIZE(all))
 		return "";
-	for (const char *p = caps[at].name; *p != '\0' && n + 1 < CM_CAP_NAME_SIZE; p++)
-		buf[n++] = *p == '_' ? '-' : (char)(*p - 'A' + 'a');
+	for (const char *p = all[at].name; *p != '\0' && n + 1 < CM_CAP_NAME_SIZE; p++)
+		buf[n++] = (char)(*p == '_' ? '-' : *p - 'A' + 'a');
 	buf[n] = '\0';
 	return buf;
 }
@@ -80,10 +80,10 @@ static bool wants_host_files(const struct cm_spec *spec)
 {
 	return spec->workspace_kind == CM_WORKSPACE_DIR || spec->n_volumes > 0 ||
 	       spec->is_read_only ||
-	       (spec->workspace_kind == CM_WORKSPACE_DEFAULT && !spec->session_id &&
-		!spec->is_kept);
+	       (spec->workspace_kind == CM_WORKSPACE_DEFAULT && !spec->session_id);
 }
 
+/* What a configuration says of keeping and counting sessions is about those of this host. */
 uint32_t cm_provider_needs(const struct cm_spec *spec)
 {
 	return needs_of_limits(&spec->limits) | network(spec->network) |
@@ -92,7 +92,8 @@ uint32_t cm_provider_needs(const struct cm_spec *spec)
 	       (spec->git == CM_GIT_PINNED && is_asked(spec, CM_KEY_GIT) ? CM_CAP_GIT_PINNED : 0U) |
 	       (spec->min_level == CM_LEVEL_FULL || is_asked(spec, CM_KEY_MIN_LEVEL) ? CM_CAP_LEVEL
 										     : 0U) |
-	       (spec->retention ? CM_CAP_RETENTION : 0U) |
+	       (is_asked(spec, CM_KEY_RETENTION) ? CM_CAP_RETENTION : 0U) |
+	       (is_asked(spec, CM_KEY_MAX_SESSIONS) ? CM_CAP_LIMIT_SESSIONS : 0U) |
 	       (spec->user == CM_USER_ROOT ? CM_CAP_ROOT_USER : 0U) |
 	       (spec->tty == CM_YES ? CM_CAP_TTY : 0U) | (spec->is_detached ? CM_CAP_DETACH : 0U) |
 	       (spec->labels.n > 0 ? CM_CAP_LABELS : 0U) |
@@ -120,10 +121,10 @@ int cm_provider_check(const struct cm_provider *p, const struct cm_spec *spec, s
 
 	if (missing == 0)
 		return CM_OK;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(caps) && len < sizeof(text); i++) {
+	for (size_t i = 0; i < CM_ARRAY_SIZE(all) && len < sizeof(text); i++) {
 		if ((missing & 1U << i) != 0)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
-						len > 0 ? "; " : "", caps[i].text);
+						len > 0 ? "; " : "", all[i].text);
 	}
 	(void)cm_error_set(err, CM_E_UNSUPPORTED, 0, "provider '%s' does not have: %s",
 			   p->ops->name, text);

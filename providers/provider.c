@@ -23,7 +23,7 @@ int cm_provider_may(const struct cm_provider *p, bool has_slot, uint32_t cap, co
 	if (!has_slot || (p->caps & cap) != cap) {
 		cm_error_set(err, CM_E_UNSUPPORTED, 0, "provider '%s' cannot %s", p->ops->name,
 			     what);
-		cm_error_hint(err, "'casemate provider --json' says what each provider can do");
+		cm_error_hint(err, "leave it out, or take another one: --provider NAME");
 		return CM_E_UNSUPPORTED;
 	}
 	if (is_readable(call->cancel_fd))
@@ -98,9 +98,9 @@ int cm_session_create(struct cm_provider *p, const struct cm_spec *spec, const s
 		r = cm_session_id_check(spec->session_id, err);
 	if (r == CM_OK)
 		r = cm_provider_may(p, p->ops->session_create != NULL, 0, what, call, err);
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->session_create(p, spec, call, ret, err), what,
-					  err);
+	if (r < 0 || !p->ops->session_create)
+		return r;
+	return cm_provider_settle(p, p->ops->session_create(p, spec, call, ret, err), what, err);
 }
 
 int cm_session_attach(struct cm_provider *p, const char *id, const struct cm_call *call,
@@ -111,9 +111,9 @@ int cm_session_attach(struct cm_provider *p, const char *id, const struct cm_cal
 
 	if (r == CM_OK)
 		r = cm_provider_may(p, p->ops->session_attach != NULL, 0, what, call, err);
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->session_attach(p, id, call, ret, err), what,
-					  err);
+	if (r < 0 || !p->ops->session_attach)
+		return r;
+	return cm_provider_settle(p, p->ops->session_attach(p, id, call, ret, err), what, err);
 }
 
 int cm_session_start(struct cm_session *s, const struct cm_call *call, struct cm_error *err)
@@ -122,7 +122,9 @@ int cm_session_start(struct cm_session *s, const struct cm_call *call, struct cm
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->session_start != NULL, 0, what, call, err);
 
-	return r < 0 ? r : cm_provider_settle(p, p->ops->session_start(s, call, err), what, err);
+	if (r < 0 || !p->ops->session_start)
+		return r;
+	return cm_provider_settle(p, p->ops->session_start(s, call, err), what, err);
 }
 
 int cm_session_stop(struct cm_session *s, const struct cm_call *call, struct cm_error *err)
@@ -131,7 +133,9 @@ int cm_session_stop(struct cm_session *s, const struct cm_call *call, struct cm_
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->session_stop != NULL, 0, what, call, err);
 
-	return r < 0 ? r : cm_provider_settle(p, p->ops->session_stop(s, call, err), what, err);
+	if (r < 0 || !p->ops->session_stop)
+		return r;
+	return cm_provider_settle(p, p->ops->session_stop(s, call, err), what, err);
 }
 
 int cm_session_destroy(struct cm_session *s, const struct cm_call *call, struct cm_error *err)
@@ -140,7 +144,9 @@ int cm_session_destroy(struct cm_session *s, const struct cm_call *call, struct 
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->session_destroy != NULL, 0, what, call, err);
 
-	return r < 0 ? r : cm_provider_settle(p, p->ops->session_destroy(s, call, err), what, err);
+	if (r < 0 || !p->ops->session_destroy)
+		return r;
+	return cm_provider_settle(p, p->ops->session_destroy(s, call, err), what, err);
 }
 
 void cm_session_release(struct cm_session *s)
@@ -156,8 +162,9 @@ int cm_session_info(struct cm_session *s, const struct cm_call *call, struct cm_
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->session_info != NULL, 0, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->session_info(s, call, ret, err), what, err);
+	if (r < 0 || !p->ops->session_info)
+		return r;
+	return cm_provider_settle(p, p->ops->session_info(s, call, ret, err), what, err);
 }
 
 int cm_session_list(struct cm_provider *p, const struct cm_call *call,
@@ -168,7 +175,9 @@ int cm_session_list(struct cm_provider *p, const struct cm_call *call,
 	int r = cm_provider_may(p, p->ops->session_list != NULL, 0, what, call, err);
 
 	/* what `each` gave up with is the caller's own, and has no message */
-	return r < 0 ? r : p->ops->session_list(p, call, each, data, err);
+	if (r < 0 || !p->ops->session_list)
+		return r;
+	return p->ops->session_list(p, call, each, data, err);
 }
 
 int cm_session_network(struct cm_session *s, enum cm_network network, const struct cm_call *call,
@@ -178,9 +187,9 @@ int cm_session_network(struct cm_session *s, enum cm_network network, const stru
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->session_network != NULL, 0, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->session_network(s, network, call, err), what,
-					  err);
+	if (r < 0 || !p->ops->session_network)
+		return r;
+	return cm_provider_settle(p, p->ops->session_network(s, network, call, err), what, err);
 }
 
 int cm_session_snapshot(struct cm_session *s, const char *name, const struct cm_call *call,
@@ -190,8 +199,9 @@ int cm_session_snapshot(struct cm_session *s, const char *name, const struct cm_
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->snapshot != NULL, CM_CAP_SNAPSHOT, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->snapshot(s, name, call, ret, err), what, err);
+	if (r < 0 || !p->ops->snapshot)
+		return r;
+	return cm_provider_settle(p, p->ops->snapshot(s, name, call, ret, err), what, err);
 }
 
 int cm_session_clone(struct cm_session *s, const char *id, const struct cm_call *call,
@@ -203,7 +213,9 @@ int cm_session_clone(struct cm_session *s, const char *id, const struct cm_call 
 
 	if (r == CM_OK)
 		r = cm_provider_may(p, p->ops->clone != NULL, CM_CAP_CLONE, what, call, err);
-	return r < 0 ? r : cm_provider_settle(p, p->ops->clone(s, id, call, ret, err), what, err);
+	if (r < 0 || !p->ops->clone)
+		return r;
+	return cm_provider_settle(p, p->ops->clone(s, id, call, ret, err), what, err);
 }
 
 int cm_session_publish(struct cm_session *s, uint16_t port, const struct cm_call *call, char **ret,
@@ -213,8 +225,9 @@ int cm_session_publish(struct cm_session *s, uint16_t port, const struct cm_call
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->publish != NULL, CM_CAP_PUBLISH, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->publish(s, port, call, ret, err), what, err);
+	if (r < 0 || !p->ops->publish)
+		return r;
+	return cm_provider_settle(p, p->ops->publish(s, port, call, ret, err), what, err);
 }
 
 int cm_template_build(struct cm_provider *p, const struct cm_template_request *request,
@@ -224,9 +237,9 @@ int cm_template_build(struct cm_provider *p, const struct cm_template_request *r
 	int r = cm_provider_may(p, p->ops->template_build != NULL, CM_CAP_TEMPLATE, what, call,
 				err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->template_build(p, request, call, ret, err),
-					  what, err);
+	if (r < 0 || !p->ops->template_build)
+		return r;
+	return cm_provider_settle(p, p->ops->template_build(p, request, call, ret, err), what, err);
 }
 
 int cm_template_list(struct cm_provider *p, const struct cm_call *call,
@@ -236,7 +249,9 @@ int cm_template_list(struct cm_provider *p, const struct cm_call *call,
 	static const char what[] = "list templates";
 	int r = cm_provider_may(p, p->ops->template_list != NULL, CM_CAP_TEMPLATE, what, call, err);
 
-	return r < 0 ? r : p->ops->template_list(p, call, each, data, err);
+	if (r < 0 || !p->ops->template_list)
+		return r;
+	return p->ops->template_list(p, call, each, data, err);
 }
 
 int cm_template_remove(struct cm_provider *p, const char *name, const struct cm_call *call,
@@ -246,9 +261,9 @@ int cm_template_remove(struct cm_provider *p, const char *name, const struct cm_
 	int r = cm_provider_may(p, p->ops->template_remove != NULL, CM_CAP_TEMPLATE, what, call,
 				err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->template_remove(p, name, call, err), what,
-					  err);
+	if (r < 0 || !p->ops->template_remove)
+		return r;
+	return cm_provider_settle(p, p->ops->template_remove(p, name, call, err), what, err);
 }
 
 void cm_session_info_clear(struct cm_session_info *info)

@@ -2,7 +2,7 @@
 /*
  * The provider vtable: a source of sandboxes, as its users and its implementers see it.
  *
- * Implementers fill a const struct cm_provider_ops; registry.c has them by name. Nobody but provider.c
+ * Implementers fill a const struct cm_provider_ops; registry.c has them by name. Nobody but provider*.c
  * calls through it: the functions below check the contract (an operation that is absent, a capability
  * that is missing, a code without a message, a result without success) and the call's deadline before
  * anything is done.
@@ -46,9 +46,9 @@ struct cm_exec;
 	X(NETWORK_HOST, "this host's network (--network host)")                                    \
 	X(LIMIT_MEMORY, "a memory limit (--memory, --swap)")                                       \
 	X(LIMIT_CPU, "a processor limit (--cpus, --cpuset)")                                       \
-	X(LIMIT_PIDS, "a limit of processes (--pids)")                                             \
+	X(LIMIT_PIDS, "a limit of processes (--pids-limit)")                                       \
 	X(LIMIT_FILES, "a limit of open files (--open-files)")                                     \
-	X(LIMIT_TIME, "idle time and lifetime (--idle, --lifetime)")                               \
+	X(LIMIT_TIME, "idle time and lifetime (--idle-timeout, --lifetime)")                       \
 	X(LIMIT_SESSIONS, "a number of sessions (--max-sessions)")                                 \
 	X(EXEC_TIMEOUT, "an end of commands that take too long (--timeout)")                       \
 	X(HOST_FILES, "files of this host in a session (--workspace, --volume, --read-only)")      \
@@ -69,7 +69,7 @@ struct cm_exec;
 	X(TEARDOWN, "run commands at a session's end (--teardown)")                                \
 	X(SNAPSHOT, "take a snapshot")                                                             \
 	X(CLONE, "clone a session")                                                                \
-	X(TEMPLATE, "build a template")                                                            \
+	X(TEMPLATE, "build a template, or begin with one (--template)")                            \
 	X(PUBLISH, "publish a port")
 
 enum cm_cap_bit {

@@ -26,9 +26,9 @@ int cm_exec_start(struct cm_session *s, const struct cm_exec_request *request,
 			    err);
 	if (r == CM_OK)
 		r = cm_provider_may(p, p->ops->exec_start != NULL, 0, what, call, err);
-	return r < 0 ? r
-		     : cm_provider_settle(p, p->ops->exec_start(s, request, call, ret, err), what,
-					  err);
+	if (r < 0 || !p->ops->exec_start)
+		return r;
+	return cm_provider_settle(p, p->ops->exec_start(s, request, call, ret, err), what, err);
 }
 
 int cm_exec_attach(struct cm_session *s, const char *name, const uint64_t offsets[2], bool follows,
@@ -38,10 +38,10 @@ int cm_exec_attach(struct cm_session *s, const char *name, const uint64_t offset
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->exec_attach != NULL, CM_CAP_DETACH, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(
-			       p, p->ops->exec_attach(s, name, offsets, follows, call, ret, err),
-			       what, err);
+	if (r < 0 || !p->ops->exec_attach)
+		return r;
+	return cm_provider_settle(p, p->ops->exec_attach(s, name, offsets, follows, call, ret, err),
+				  what, err);
 }
 
 int cm_exec_list(struct cm_session *s, const struct cm_call *call,
@@ -51,7 +51,9 @@ int cm_exec_list(struct cm_session *s, const struct cm_call *call,
 	struct cm_provider *p = s->provider;
 	int r = cm_provider_may(p, p->ops->exec_list != NULL, 0, "list commands", call, err);
 
-	return r < 0 ? r : p->ops->exec_list(s, call, each, data, err);
+	if (r < 0 || !p->ops->exec_list)
+		return r;
+	return p->ops->exec_list(s, call, each, data, err);
 }
 
 int cm_exec_next(struct cm_exec *e, struct cm_wake *wake, const struct cm_call *call,
@@ -61,7 +63,9 @@ int cm_exec_next(struct cm_exec *e, struct cm_wake *wake, const struct cm_call *
 	struct cm_provider *p = e->session->provider;
 	int r = cm_provider_may(p, e->ops->next != NULL, 0, what, call, err);
 
-	return r < 0 ? r : cm_provider_settle(p, e->ops->next(e, wake, call, ret, err), what, err);
+	if (r < 0 || !e->ops->next)
+		return r;
+	return cm_provider_settle(p, e->ops->next(e, wake, call, ret, err), what, err);
 }
 
 int cm_exec_input(struct cm_exec *e, const void *bytes, size_t len, const struct cm_call *call,
@@ -71,8 +75,9 @@ int cm_exec_input(struct cm_exec *e, const void *bytes, size_t len, const struct
 	struct cm_provider *p = e->session->provider;
 	int r = cm_provider_may(p, e->ops->input != NULL, CM_CAP_STDIN, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, e->ops->input(e, bytes, len, call, err), what, err);
+	if (r < 0 || !e->ops->input)
+		return r;
+	return cm_provider_settle(p, e->ops->input(e, bytes, len, call, err), what, err);
 }
 
 int cm_exec_signal(struct cm_exec *e, int sig, const struct cm_call *call, struct cm_error *err)
@@ -81,7 +86,9 @@ int cm_exec_signal(struct cm_exec *e, int sig, const struct cm_call *call, struc
 	struct cm_provider *p = e->session->provider;
 	int r = cm_provider_may(p, e->ops->signal != NULL, CM_CAP_SIGNAL, what, call, err);
 
-	return r < 0 ? r : cm_provider_settle(p, e->ops->signal(e, sig, call, err), what, err);
+	if (r < 0 || !e->ops->signal)
+		return r;
+	return cm_provider_settle(p, e->ops->signal(e, sig, call, err), what, err);
 }
 
 int cm_exec_resize(struct cm_exec *e, uint16_t rows, uint16_t cols, const struct cm_call *call,
@@ -91,8 +98,9 @@ int cm_exec_resize(struct cm_exec *e, uint16_t rows, uint16_t cols, const struct
 	struct cm_provider *p = e->session->provider;
 	int r = cm_provider_may(p, e->ops->resize != NULL, CM_CAP_TTY, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(p, e->ops->resize(e, rows, cols, call, err), what, err);
+	if (r < 0 || !e->ops->resize)
+		return r;
+	return cm_provider_settle(p, e->ops->resize(e, rows, cols, call, err), what, err);
 }
 
 void cm_exec_release(struct cm_exec *e)

@@ -23,11 +23,11 @@ int cm_session_read(struct cm_session *s, const char *path, uint64_t offset, uin
 	const struct cm_provider_ops *ops = s->provider->ops;
 	int r = may(s, ops->file_read != NULL, path, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(
-			       s->provider,
-			       ops->file_read(s, path, offset, length, take, data, call, err), what,
-			       err);
+	if (r < 0 || !ops->file_read)
+		return r;
+	return cm_provider_settle(s->provider,
+				  ops->file_read(s, path, offset, length, take, data, call, err),
+				  what, err);
 }
 
 int cm_session_write(struct cm_session *s, const char *path, const struct cm_write_request *request,
@@ -42,9 +42,10 @@ int cm_session_write(struct cm_session *s, const char *path, const struct cm_wri
 		cm_error_hint(err, "a mode has read, write and execute bits alone: 644, 755");
 		return CM_E_INVALID;
 	}
-	return r < 0 ? r
-		     : cm_provider_settle(s->provider, ops->file_write(s, path, request, call, err),
-					  what, err);
+	if (r < 0 || !ops->file_write)
+		return r;
+	return cm_provider_settle(s->provider, ops->file_write(s, path, request, call, err), what,
+				  err);
 }
 
 int cm_session_list_files(struct cm_session *s, const char *path, uint32_t flags,
@@ -54,7 +55,9 @@ int cm_session_list_files(struct cm_session *s, const char *path, uint32_t flags
 	const struct cm_provider_ops *ops = s->provider->ops;
 	int r = may(s, ops->file_list != NULL, path, "list files", call, err);
 
-	return r < 0 ? r : ops->file_list(s, path, flags, each, data, call, err);
+	if (r < 0 || !ops->file_list)
+		return r;
+	return ops->file_list(s, path, flags, each, data, call, err);
 }
 
 int cm_session_stat(struct cm_session *s, const char *path, uint32_t flags,
@@ -64,7 +67,9 @@ int cm_session_stat(struct cm_session *s, const char *path, uint32_t flags,
 	const struct cm_provider_ops *ops = s->provider->ops;
 	int r = may(s, ops->file_stat != NULL, path, "look at a file", call, err);
 
-	return r < 0 ? r : ops->file_stat(s, path, flags, each, data, call, err);
+	if (r < 0 || !ops->file_stat)
+		return r;
+	return ops->file_stat(s, path, flags, each, data, call, err);
 }
 
 int cm_session_mkdir(struct cm_session *s, const char *path, uint32_t flags, uint32_t mode,
@@ -74,10 +79,10 @@ int cm_session_mkdir(struct cm_session *s, const char *path, uint32_t flags, uin
 	const struct cm_provider_ops *ops = s->provider->ops;
 	int r = may(s, ops->file_mkdir != NULL, path, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(s->provider,
-					  ops->file_mkdir(s, path, flags, mode, call, err), what,
-					  err);
+	if (r < 0 || !ops->file_mkdir)
+		return r;
+	return cm_provider_settle(s->provider, ops->file_mkdir(s, path, flags, mode, call, err),
+				  what, err);
 }
 
 int cm_session_move(struct cm_session *s, const char *from, const char *to, uint32_t flags,
@@ -89,9 +94,10 @@ int cm_session_move(struct cm_session *s, const char *from, const char *to, uint
 
 	if (r == CM_OK)
 		r = may(s, true, to, what, call, err);
-	return r < 0 ? r
-		     : cm_provider_settle(s->provider,
-					  ops->file_move(s, from, to, flags, call, err), what, err);
+	if (r < 0 || !ops->file_move)
+		return r;
+	return cm_provider_settle(s->provider, ops->file_move(s, from, to, flags, call, err), what,
+				  err);
 }
 
 int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
@@ -101,9 +107,10 @@ int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 	const struct cm_provider_ops *ops = s->provider->ops;
 	int r = may(s, ops->file_remove != NULL, path, what, call, err);
 
-	return r < 0 ? r
-		     : cm_provider_settle(s->provider, ops->file_remove(s, path, flags, call, err),
-					  what, err);
+	if (r < 0 || !ops->file_remove)
+		return r;
+	return cm_provider_settle(s->provider, ops->file_remove(s, path, flags, call, err), what,
+				  err);
 }
 
 int cm_session_watch(struct cm_session *s, const char *path,
@@ -115,5 +122,7 @@ int cm_session_watch(struct cm_session *s, const char *path,
 	int r = may(s, ops->file_watch != NULL && (s->provider->caps & CM_CAP_WATCH) != 0, path,
 		    what, call, err);
 
-	return r < 0 ? r : ops->file_watch(s, path, each, data, call, err);
+	if (r < 0 || !ops->file_watch)
+		return r;
+	return ops->file_watch(s, path, each, data, call, err);
 }

@@ -28,10 +28,12 @@ static int give_back(struct cm_cli *cli, struct cm_error *err)
 static int become_remote(struct cm_cli *cli, int argc, char **argv, struct cm_error *err)
 {
 	char path[PATH_MAX];
-	char **line = cm_calloc((size_t)argc + 2, sizeof(*line));
-	int r = line ? cm_helper_path("casemate-remote", path, sizeof(path), err)
-		     : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	CM_AUTO_FREE char **line = cm_calloc((size_t)argc + 2, sizeof(*line));
+	int r;
 
+	if (!line)
+		return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+	r = cm_helper_path("casemate-remote", path, sizeof(path), err);
 	if (r == CM_OK)
 		r = give_back(cli, err);
 	if (r == CM_OK) {
@@ -41,7 +43,6 @@ static int become_remote(struct cm_cli *cli, int argc, char **argv, struct cm_er
 		(void)execve(path, line, cli->config.env.v);
 		r = cm_error_set(err, CM_E_SYS, errno, "cannot execute '%s'", path);
 	}
-	cm_ptr_free(&line);
 	return r;
 }
 

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands of a local session that their starter waits for, or leaves running.
+ *
+ * Theory of operation. Each has a connection to the keeper of its own, so that what is said of one is
+ * never taken for another's. Its streams are pipes of ours, read only when the caller asks for what is
+ * next: one that is slow makes the command wait. While the caller writes to it, what it prints is held,
+ * since a filter that cannot print takes nothing in. When it has ended, what was in the pipes then is
+ * passed on, and what comes after that for a moment: what it left running may hold them for ever.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "providers/local/vtable_exec.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
+#include "runtime/store/journal.h"
+
+#define DRAIN_MS 100
+#define HUNG_MS 50
+
+/* --- what the keeper says ------------------------------------------------------------------ */
+
+static void started(struct cm_lv_exec *e, const struct cm_rec_started *rec)
+{
+	char name[CM_EXEC_ID_SIZE];
+
+	e->is_started = true;
+	if (rec->exec_id == 0)
+		return;
+	cm_exec_id_format(rec->exec_id, name);
+	memcpy(e->base.name, name, sizeof(name));
+	e->base.pid = rec->pid;
+}
+
+static uint64_t bytes_in(int fd)
+{
+	int n = 0;
+
+	return fd >= 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (uint64_t)n : 0;
+}
+
+static void ended(struct cm_lv_exec *e, const struct cm_rec_end *end)
+{
+	e->has_ended = true;
+	e->end = *end;
+	if (!e->is_started)
+		started(e, &end->started);
+	e->drain_until_ms = cm_clock_mono_ms() + DRAIN_MS;
+	for (int i = 0; i < 2; i++)
+		e->due[i] = bytes_in(e->out_fd[i]);
+	(void)cm_lv_not_executed(end, e->cwd, &e->why);
+}
+
+/* A keeper that is gone has taken the command with it, by the kernel. */
+static void lost(struct cm_lv_exec *e)
+{
+	const struct cm_rec_end killed = { .kind = CM_END_KILLED, .flags = CM_ENDF_KILLED };
+
+	ended(e, &killed);
+}
+
+static void take_terminal(struct cm_lv_exec *e, struct cm_msg *msg)
+{
+	if (!e->is_tty || msg->n_fds != 1)
+		return;
+	e->out_fd[0] = cm_fd_take(&msg->fds[0]);
+	(void)fcntl(e->out_fd[0], F_SETFL, O_NONBLOCK);
+}
+
+static void take_message(struct cm_lv_exec *e)
+{
+	struct cm_msg msg;
+	int r;
+
+	cm_msg_init(&msg);
+	r = cm_proto_recv(e->jail.sock, &msg);
+	if (r != 1 && r != -EAGAIN) {
+		lost(e);
+	} else if (r == 1 && msg.rec.type == CM_REC_FAILED) {
+		lost(e);
+	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_REFUSED) {
+		cm_proto_error_of(&msg, &e->why);
+		e->has_ended = true;
+	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_STARTED) {
+		started(e, &msg.rec.body.started);
+		take_terminal(e, &msg);
+	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_END) {
+		ended(e, &msg.rec.body.end);
+	}
+	cm_msg_clear(&msg);
+}
+
+void cm_lv_exec_hear(struct cm_lv_exec *e)
+{
+	struct pollfd p = { .fd = e->jail.sock, .events = POLLIN };
+
+	while (!e->has_ended && poll(&p, 1, 0) > 0)
+		take_message(e);
+}
+
+/* --- waiting ------------------------------------------------------------------------------- */
+
+static bool is_hung(const struct cm_lv_exec *e)
+{
+	return e->hung_until_ms > cm_clock_mono_ms() && !e->has_ended;
+}
+
+void cm_lv_exec_prepare(const struct cm_lv_exec *e, const struct cm_call *call,
+			struct pollfd p[CM_LV_SLOT_COUNT])
+{
+	p[CM_LV_SLOT_JAIL] =
+		(struct pollfd){ .fd = e->has_ended ? -1 : e->jail.sock, .events = POLLIN };
+	for (int i = 0; i < 2; i++)
+		p[CM_LV_SLOT_OUT + i] = (struct pollfd){ .fd = e->out_fd[i], .events = POLLIN };
+	if (is_hung(e))
+		p[CM_LV_SLOT_OUT].fd = -1;
+	p[CM_LV_SLOT_CANCEL] = (struct pollfd){ .fd = call->cancel_fd, .events = POLLIN };
+}
+
+int cm_lv_exec_look(struct cm_lv_exec *e, const struct cm_call *call, struct pollfd *p, size_t n,
+		    int64_t due_ms, struct cm_error *err)
+{
+	int64_t until_ms = is_hung(e) && e->hung_until_ms < due_ms ? e->hung_until_ms : due_ms;
+	int r = poll(p, n, cm_lv_poll_ms(call, until_ms));
+
+	if (r < 0 && errno != EINTR)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot wait for the command");
+	if (r < 0) {
+		for (size_t i = 0; i < n; i++)
+			p[i].revents = 0;
+		return CM_OK;
+	}
+	if (cm_lv_is_ready(&p[CM_LV_SLOT_JAIL]))
+		take_message(e);
+	return r == 0 || cm_lv_is_ready(&p[CM_LV_SLOT_CANCEL]) ? cm_lv_call_check(call, err)
+							       : CM_OK;
+}
+
+size_t cm_lv_exec_read(struct cm_lv_exec *e, int i)
+{
+	ssize_t n = read(e->out_fd[i], e->chunk, sizeof(e->chunk));
+
+	if (n > 0) {
+		e->due[i] -= (uint64_t)n < e->due[i] ? (uint64_t)n : e->due[i];
+		return (size_t)n;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	/* who closes his terminal before he ends would be hung up with it; and others may open it */
+	if (e->is_tty && !e->has_ended) {
+		e->hung_until_ms = cm_clock_mono_ms() + HUNG_MS;
+	} else {
+		cm_fd_close(&e->out_fd[i]);
+		e->due[i] = 0;
+	}
+	return 0;
+}
+
+/* --- what is next -------------------------------------------------------------------------- */
+
+static void output(struct cm_lv_exec *e, int i, const void *bytes, size_t len,
+		   struct cm_exec_event *ret)
+{
+	*ret = (struct cm_exec_event){
+		.kind = CM_EXEC_HAS_OUTPUT, .stream = i + 1, .bytes = bytes, .len = len
+	};
+	e->is_output_told = true;
+}
+
+static bool lend_held(struct cm_lv_exec *e, struct cm_exec_event *ret)
+{
+	for (int i = 0; i < 2; i++) {
+		if (e->held[i].len == 0)
+			continue;
+		output(e, i, e->held[i].data, e->held[i].len, ret);
+		e->lent = i;
+		return true;
+	}
+	return false;
+}
+
+void cm_lv_exec_take_back(struct cm_lv_exec *e)
+{
+	if (e->lent >= 0)
+		cm_buf_clear(&e->held[e->lent]);
+	e->lent = -1;
+}
+
+static bool is_over(const struct cm_lv_exec *e)
+{
+	if (!e->has_ended)
+		return false;
+	if (e->out_fd[0] < 0 && e->out_fd[1] < 0)
+		return true;
+	return e->due[0] == 0 && e->due[1] == 0 && cm_clock_mono_ms() >= e->drain_until_ms;
+}
+
+static void tell_end(const struct cm_lv_exec *e, struct cm_exec_event *ret)
+{
+	*ret = (struct cm_exec_event){ .kind = CM_EXEC_HAS_ENDED };
+	cm_lv_end(&e->end, &ret->end);
+	if (ret->end.kind == CM_EXEC_SIGNALLED && ret->end.signal < 64 &&
+	    (e->signals & UINT64_C(1) << ret->end.signal) != 0)
+		ret->end.kind = CM_EXEC_KILLED;
+}
+
+/* What is known without a wait. */
+static bool is_known(struct cm_lv_exec *e, struct cm_exec_event *ret)
+{
+	if (e->is_started && !e->is_started_told) {
+		*ret = (struct cm_exec_event){ .kind = CM_EXEC_HAS_STARTED };
+		e->is_started_told = true;
+		return true;
+	}
+	if (!e->is_started_told)
+		return false;
+	if (lend_held(e, ret))
+		return true;
+	if (!is_over(e))
+		return false;
+	tell_end(e, ret);
+	return true;
+}
+
+static size_t add_wake(struct pollfd p[CM_LV_SLOT_COUNT], const struct cm_wake *wake)
+{
+	size_t n = 0;
+
+	for (; wake && n < wake->n && n < CM_WAKE_MAX; n++) {
+		wake->fds[n].revents = 0;
+		p[CM_LV_SLOT_MORE + n] = wake->fds[n];
+	}
+	return n;
+}
+
+static bool is_woken(const struct pollfd p[CM_LV_SLOT_COUNT], struct cm_wake *wake, size_t n_wake)
+{
+	bool is_any = false;
+
+	for (size_t i = 0; i < n_wake; i++) {
+		wake->fds[i].revents = p[CM_LV_SLOT_MORE + i].revents;
+		is_any = is_any || cm_lv_is_ready(&p[CM_LV_SLOT_MORE + i]);
+	}
+	return is_any;
+}
+
+/* Output and the caller's own take turns where both always have something. */
+static bool is_event(struct cm_lv_exec *e, const struct pollfd p[CM_LV_SLOT_COUNT],
+		     struct cm_wake *wake, size_t n_wake, struct cm_exec_event *ret)
+{
+	bool woken = is_woken(p, wake, n_wake);
+
+	for (int i = 0; i < 2 && !(woken && e->is_output_told); i++) {
+		size_t n = cm_lv_is_ready(&p[CM_LV_SLOT_OUT + i]) ? cm_lv_exec_read(e, i) : 0;
+
+		if (n == 0)
+			continue;
+		output(e, i, e->chunk, n, ret);
+		return true;
+	}
+	if (!woken)
+		return false;
+	*ret = (struct cm_exec_event){ .kind = CM_EXEC_WOKEN };
+	e->is_output_told = false;
+	return true;
+}
+
+static int64_t due_ms(const struct cm_lv_exec *e)
+{
+	return e->has_ended && e->due[0] == 0 && e->due[1] == 0 ? e->drain_until_ms : INT64_MAX;
+}
+
+static int exec_next(struct cm_exec *exec, struct cm_wake *wake, const struct cm_call *call,
+		     struct cm_exec_event *ret, struct cm_error *err)
+{
+	struct cm_lv_exec *e = (struct cm_lv_exec *)exec;
+	struct pollfd p[CM_LV_SLOT_COUNT];
+	int r;
+
+	cm_lv_exec_take_back(e);
+	for (;;) {
+		size_t n = 0;
+
+		if (e->why.code != 0) {
+			if (err)
+				*err = e->why;
+			return e->why.code;
+		}
+		if (is_known(e, ret))
+			return CM_OK;
+		cm_lv_exec_prepare(e, call, p);
+		/* that it has started comes first */
+		if (!e->is_started_told)
+			p[CM_LV_SLOT_OUT].fd = p[CM_LV_SLOT_ERR].fd = -1;
+		n = add_wake(p, wake);
+		r = cm_lv_exec_look(e, call, p, CM_LV_SLOT_MORE + n, due_ms(e), err);
+		if (r < 0)
+			return r;
+		if (is_event(e, p, wake, n, ret))
+			return CM_OK;
+	}
+}
+
+static void exec_release(struct cm_exec *exec)
+{
+	struct cm_lv_exec *e = (struct cm_lv_exec *)exec;
+
+	(void)cm_jail_close(&e->jail);
+	cm_fd_close(&e->in_fd);
+	for (int i = 0; i < 2; i++) {
+		cm_fd_close(&e->out_fd[i]);
+		cm_buf_clear(&e->held[i]);
+	}
+	free(e->cwd);
+	free(e);
+}
+
+static const struct cm_exec_ops exec_ops = {
+	.next = exec_next,
+	.input = cm_lv_exec_input,
+	.signal = cm_lv_exec_signal,
+	.resize = cm_lv_exec_resize,
+	.release = exec_release,
+};
+
+/* --- starting ------------------------------------------------------------------------------ */
+
+static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	*near = is_input ? pair[1] : pair[0];
+	*far = is_input ? pair[0] : pair[1];
+	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file */
+	(void)fchmod(*far, is_input ? 0644 : 0622);
+	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
+	return CM_OK;
+}
+
+static int make_pipes(struct cm_lv_exec *e, const struct cm_exec_request *request, int far[3],
+		      struct cm_error *err)
+{
+	int r = CM_OK;
+
+	if (request->wants_tty || request->is_detached)
+		return CM_OK;
+	if (request->has_input)
+		r = make_pipe(&e->in_fd, &far[0], true, err);
+	for (int i = 0; i < 2 && r == CM_OK; i++)
+		r = make_pipe(&e->out_fd[i], &far[1 + i], false, err);
+	return r;
+}
+
+static uint32_t flags_of(const struct cm_exec_request *request)
+{
+	bool has_input = request->has_input && !request->wants_tty;
+
+	return (request->wants_tty ? CM_EXECF_TTY : 0U) |
+	       (request->is_detached ? CM_EXECF_DETACH : 0U) |
+	       (request->is_detached && has_input ? CM_EXECF_INPUT : 0U);
+}
+
+static int ask(struct cm_lv_exec *e, struct cm_local *l, const struct cm_exec_request *request,
+	       const int far[3], struct cm_error *err)
+{
+	struct cm_jail_command command = {
+		.argv = request->argv,
+		.env = l->env.v,
+		.cwd = cm_local_cwd(l),
+		.flags = flags_of(request),
+		.stdio = { far[0], far[1], far[2] },
+		.timeout_ms = request->timeout_ms,
+		.grace_ms = request->grace_ms,
+		.generation = l->session.record.generation,
+		.rows = request->rows,
+		.cols = request->cols,
+	};
+
+	if (request->is_root && l->session.record.user != CM_USER_ROOT) {
+		(void)cm_error_set(err, CM_E_UNSUPPORTED, 0,
+				   "session '%s' was made for commands that are not root",
+				   l->session.record.id);
+		cm_error_hint(err, "--user root, when it is made");
+		return CM_E_UNSUPPORTED;
+	}
+	e->cwd = cm_strdup(command.cwd);
+	if (!e->cwd)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
+	return cm_jail_exec(&l->jail, &command, &e->id, err);
+}
+
+static struct cm_lv_exec *new_exec(struct cm_session *s, const struct cm_exec_request *request)
+{
+	struct cm_lv_exec *e = cm_malloc(sizeof(*e));
+
+	if (!e)
+		return NULL;
+	memset(e, 0, offsetof(struct cm_lv_exec, chunk));
+	e->base.ops = &exec_ops;
+	e->base.session = s;
+	cm_jail_init(&e->jail);
+	e->is_tty = request->wants_tty && !request->is_detached;
+	e->in_fd = e->out_fd[0] = e->out_fd[1] = e->lent = -1;
+	for (int i = 0; i < 2; i++)
+		cm_buf_init(&e->held[i], CM_LV_HELD_MAX);
+	return e;
+}
+
+int cm_lv_exec_start(struct cm_session *s, const struct cm_exec_request *request,
+		     const struct cm_call *call, struct cm_exec **ret, struct cm_error *err)
+{
+	const struct cm_lv_want want = { request->env, request->cwd };
+	struct cm_lv_exec *e = new_exec(s, request);
+	struct cm_local *l = NULL;
+	int far[3] = { -1, -1, -1 };
+	int r;
+
+	if (!e)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
+	r = cm_lv_reach((struct cm_lv_session *)s, &want, call, &l, err);
+	if (r == CM_OK)
+		r = make_pipes(e, request, far, err);
+	if (r == CM_OK)
+		r = ask(e, l, request, far, err);
+	for (int i = 0; i < 3; i++)
+		cm_fd_close(&far[i]);
+	cm_lv_leave(l, r == CM_OK ? &e->jail : NULL);
+	if (r == CM_OK)
+		*ret = &e->base;
+	else
+		exec_release(&e->base);
+	return r;
+}
