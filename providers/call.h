@@ -4,6 +4,7 @@
 #define CM_PROVIDERS_CALL_H
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +24,15 @@ struct cm_wake {
 	struct pollfd *fds;
 	size_t n;
 };
+
+/* Did the wait see an event of one of them? Who gets data that come to nothing asks, before it waits on. */
+static inline bool cm_wake_is_set(const struct cm_wake *wake)
+{
+	for (size_t i = 0; wake && i < wake->n; i++) {
+		if (wake->fds[i].revents != 0)
+			return true;
+	}
+	return false;
+}
 
 #endif

@@ -186,18 +186,30 @@ static int poll_ms(const struct cm_http_wait *wait)
 	return until - now > POLL_MAX_MS ? POLL_MAX_MS : (int)(until - now);
 }
 
+int cm_http_check_call(const struct cm_call *call, const char *subject, struct cm_error *err)
+{
+	struct pollfd cancel = { .fd = call->cancel_fd, .events = POLLIN };
+
+	if (cancel.fd >= 0 && poll(&cancel, 1, 0) > 0)
+		return cm_error_set(err, CM_E_CANCELLED, 0, "given up while waiting for '%s'",
+				    subject);
+	if (cm_clock_mono_ms() >= call->deadline_ms)
+		return cm_error_set(err, CM_E_TIMEOUT, 0, "'%s' took too long", subject);
+	return CM_OK;
+}
+
 /* libcurl says of what is ours no more than POLLIN and POLLOUT, so we look again. */
 int cm_http_wait(const struct cm_http_wait *wait, bool *ret_is_woken, struct cm_error *err)
 {
 	struct curl_waitfd fds[2 + CM_WAKE_MAX];
-	struct pollfd cancel = { .fd = wait->call->cancel_fd, .events = POLLIN };
 	size_t n_wake = wait->wake ? wait->wake->n : 0;
 	unsigned int n = 0;
 	CURLMcode code;
+	int r;
 
 	if (n_wake > CM_WAKE_MAX)
 		return cm_error_set(err, CM_E_BUG, 0, "%zu descriptors to wait for", n_wake);
-	add_fd(fds, &n, cancel.fd, POLLIN);
+	add_fd(fds, &n, wait->call->cancel_fd, POLLIN);
 	add_fd(fds, &n, wait->fd, wait->events);
 	for (size_t i = 0; i < n_wake; i++)
 		add_fd(fds, &n, wait->wake->fds[i].fd, wait->wake->fds[i].events);
@@ -206,14 +218,13 @@ int cm_http_wait(const struct cm_http_wait *wait, bool *ret_is_woken, struct cm_
 		return multi_failed(code, err);
 	if (ret_is_woken)
 		*ret_is_woken = cm_http_look(wait->wake);
-	if (cancel.fd >= 0 && poll(&cancel, 1, 0) > 0)
-		return cm_error_set(err, CM_E_CANCELLED, 0, "given up while waiting for '%s'",
-				    wait->subject);
-	if (ret_is_woken && *ret_is_woken)
+	r = cm_http_check_call(wait->call, wait->subject, err);
+	/* who is woken looks at the time by itself */
+	if (r == CM_E_TIMEOUT && ret_is_woken && *ret_is_woken) {
+		cm_error_clear(err);
 		return CM_OK;
-	if (cm_clock_mono_ms() >= wait->call->deadline_ms)
-		return cm_error_set(err, CM_E_TIMEOUT, 0, "'%s' took too long", wait->subject);
-	return CM_OK;
+	}
+	return r;
 }
 
 /* --- one request ------------------------------------------------------------------------------ */

@@ -52,6 +52,11 @@ void cm_http_close(struct cm_http *http);
  * character that an address has not. what: who says so ("E2B_API_URL"), for the message.
  */
 int cm_http_check_url(const char *url, const char *what, struct cm_error *err);
+/*
+ * Is it an address on this machine (http, https, ws, wss)? What a service answers with is followed there
+ * only where the service is here, too.
+ */
+bool cm_http_is_loopback(const char *url);
 /* Appends text as it stands in a path or a query: all but A-Z a-z 0-9 - . _ ~ as %XX. */
 void cm_http_escape(struct cm_buf *out, const char *text);
 

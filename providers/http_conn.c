@@ -131,7 +131,11 @@ int cm_http_conn_read(struct cm_http_conn *conn, void *buf, size_t size, struct 
 				     .events = POLLIN,
 				     .subject = conn->t.subject };
 	bool is_woken = false;
+	/* a peer that never stops sending keeps nobody */
+	int over = cm_http_check_call(call, conn->t.subject, err);
 
+	if (over < 0)
+		return over;
 	for (;;) {
 		size_t n = 0;
 		/* first, since TLS may have read more than it has given */

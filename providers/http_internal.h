@@ -183,6 +183,8 @@ struct cm_http_wait {
 int cm_http_wait(const struct cm_http_wait *wait, bool *ret_is_woken, struct cm_error *err);
 /* What the fds of wake have now; NULL is allowed. */
 bool cm_http_look(struct cm_wake *wake);
+/* CM_E_CANCELLED, CM_E_TIMEOUT: it is over, whatever else there is. */
+int cm_http_check_call(const struct cm_call *call, const char *subject, struct cm_error *err);
 /*
  * Runs t, on multi, until its answer is complete, or has its headers where wants_headers and it is a
  * 2xx one. CM_OK, or the error.

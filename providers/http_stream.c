@@ -138,8 +138,11 @@ int cm_http_stream_read(struct cm_http_stream *stream, void *buf, size_t size, s
 		.multi = t->multi, .call = call, .wake = wake, .fd = -1, .subject = t->subject
 	};
 	bool is_woken = false;
-	int r;
+	/* a peer that never stops sending keeps nobody */
+	int r = cm_http_check_call(call, t->subject, err);
 
+	if (r < 0)
+		return r;
 	for (;;) {
 		if (stream->len == 0 && !t->is_done && t->fault == CM_HTTP_FAULT_NONE) {
 			r = cm_http_run(t->multi, err);

@@ -13,6 +13,8 @@
 #include "runtime/base/clock.h"
 
 /* In the functions below that have `easy` and `code`: the first failure counts. */
+/* what is shorter is no secret */
+#define ECHO_MIN 6
 #define SET(option, value)                                                                         \
 	do {                                                                                       \
 		if (code == CURLE_OK)                                                              \
@@ -115,6 +117,21 @@ static void begin_answer(struct cm_http_transfer *t, const char *line, size_t le
 	t->answer.status = status;
 }
 
+/* A server that calls the request by what it was told with it would have that shown in messages. */
+static void forget_echo(struct cm_http_transfer *t)
+{
+	char *id = t->answer.request_id;
+
+	for (const struct curl_slist *h = t->headers; h && id[0] != '\0'; h = h->next) {
+		const char *value = strchr(h->data, ':');
+
+		value = value ? value + 1 + strspn(value + 1, " ") : h->data;
+		if ((strlen(id) >= ECHO_MIN && strstr(value, id)) ||
+		    (strlen(value) >= ECHO_MIN && strstr(id, value)))
+			id[0] = '\0';
+	}
+}
+
 /* After the empty line; false: the answer is of no use. */
 static bool end_headers(struct cm_http_transfer *t)
 {
@@ -125,6 +142,7 @@ static bool end_headers(struct cm_http_transfer *t)
 		return true;
 	t->is_headed = true;
 	cm_http_answer_settle(&t->answer);
+	forget_echo(t);
 	/* 101: what follows is another protocol, which nobody asked for */
 	if (status < 200)
 		t->fault = CM_HTTP_FAULT_STATUS;

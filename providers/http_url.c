@@ -9,6 +9,8 @@
 #include <strings.h>
 
 #include "providers/http_internal.h"
+#include "runtime/base/buf.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/text.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -159,6 +161,16 @@ int cm_http_check_url(const char *url, const char *what, struct cm_error *err)
 	cm_error_set(err, CM_E_INVALID, 0, "%s is no address to be used: %s", what, wrong);
 	cm_error_hint(err, "give it as https://HOST, https://HOST:PORT or https://HOST/PATH");
 	return CM_E_INVALID;
+}
+
+bool cm_http_is_loopback(const char *url)
+{
+	CM_AUTO_FREE char *address =
+		strncmp(url, "ws", 2) == 0 ? cm_asprintf("http%s", url + 2) : cm_strdup(url);
+	struct cm_http_url parts;
+
+	/* what cannot be read is not followed either */
+	return !address || cm_http_url_read(address, &parts) != NULL || parts.is_loopback;
 }
 
 static const char *first_of(const struct cm_strv *env, const char *const *names)

@@ -148,6 +148,8 @@ struct cm_session_info {
 	/* "KEY=value" */
 	struct cm_strv labels;
 	enum cm_session_state state;
+	/* 0: not known */
+	enum cm_network network;
 	/* CLOCK_REALTIME, milliseconds; 0: not known, or never */
 	int64_t created_ms;
 	int64_t expires_ms;

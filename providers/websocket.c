@@ -286,6 +286,9 @@ int cm_ws_read(struct cm_ws *ws, struct cm_wake *wake, const struct cm_call *cal
 			event.kind = CM_WS_CUT;
 		else
 			r = read_more(ws, wake, call, &event, err);
+		/* frames that are nobody's business, and no end of them */
+		if (r == CM_OK && event.kind == CM_WS_NOTHING && cm_wake_is_set(wake))
+			event.kind = CM_WS_WOKEN;
 	}
 	if (r == CM_OK)
 		*ret = event;

@@ -353,6 +353,7 @@ static int signal_group(struct cm_e2b_exec *e, int sig, const struct cm_call *ca
 		.args = args,
 		.cwd = "/",
 		.is_root = e->is_root,
+		.is_last_resort = true,
 	};
 	struct cm_shell_end end = CM_SHELL_END_INIT;
 	int r;

@@ -10,6 +10,8 @@
 
 #define BODY_MAX (1024UL * 1024)
 #define PAGES_MAX 1000
+/* of all pages: who shows them keeps what they say */
+#define LIST_MAX (16UL * 1024 * 1024)
 #define PAGE_TOKEN_MAX 2048
 
 void cm_e2b_reply_clear(struct cm_e2b_reply *reply)
@@ -245,6 +247,7 @@ int cm_e2b_each_sandbox(struct cm_e2b *e, const char *key, const char *value,
 {
 	CM_AUTO_FREE char *token = NULL;
 	bool has_next = true;
+	size_t total = 0;
 	int r = CM_OK;
 
 	for (int page = 0; has_next && r == CM_OK; page++) {
@@ -274,7 +277,10 @@ int cm_e2b_each_sandbox(struct cm_e2b *e, const char *key, const char *value,
 		r = cm_e2b_demand(e, &q, call, &reply, err);
 		if (r < 0)
 			return r;
-		r = each_of_page(&reply, each, data, err);
+		total += reply.answer.body.len;
+		r = total > LIST_MAX
+			    ? cm_error_set(err, CM_E_LIMIT, 0, "the list of sandboxes is too large")
+			    : each_of_page(&reply, each, data, err);
 		if (r == CM_OK)
 			has_next = next_page(&reply, &token, err, &r);
 		cm_e2b_reply_clear(&reply);

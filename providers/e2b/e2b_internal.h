@@ -17,6 +17,10 @@
 #define CM_E2B_KEY_MARK "casemate-request"
 #define CM_E2B_KEY_IDLE "casemate-idle"
 #define CM_E2B_KEY_LIFETIME "casemate-lifetime"
+/* And what each command in it begins with: "root" or nothing, an absolute path; what it was made of. */
+#define CM_E2B_KEY_USER "casemate-user"
+#define CM_E2B_KEY_WORKDIR "casemate-workdir"
+#define CM_E2B_KEY_TEMPLATE "casemate-template"
 
 /* How long a sandbox lives when nobody says; it is kept alive while a command is followed. */
 #define CM_E2B_USUAL_S 3600U
@@ -39,6 +43,7 @@ struct cm_e2b_session {
 	char *sandbox_id;
 	/* NULL: the configured one */
 	char *domain;
+	/* NULL: not asked for yet, as what follows; see cm_e2b_session_reach */
 	char *agent_url;
 	/* what each request to the agent has; the token's is NULL where there is none */
 	char *id_header;
@@ -80,6 +85,18 @@ static inline int cm_e2b_no_memory(struct cm_error *err)
 {
 	(void)cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 	return CM_E_NOMEM;
+}
+/*
+ * Of a service that is not there, or a sandbox that goes in this moment: it must not be taken for a session
+ * that is not there. *err has the code that is returned.
+ */
+static inline int cm_e2b_no_absence(int r, struct cm_error *err)
+{
+	if (r != CM_E_NOT_FOUND)
+		return r;
+	if (err)
+		err->code = CM_E_REMOTE;
+	return CM_E_REMOTE;
 }
 int cm_e2b_random_hex(char buf[CM_E2B_HEX_SIZE], struct cm_error *err);
 /* A call of its own, for what follows a failure. */
@@ -146,6 +163,8 @@ int cm_e2b_each_sandbox(struct cm_e2b *e, const char *key, const char *value,
 			struct cm_error *err);
 /* What the service says of one thing of its own, as it may be shown and compared; NULL: nothing. */
 const char *cm_e2b_metadata(const struct cm_json *sandbox, const char *key);
+/* No label can have it. */
+bool cm_e2b_is_our_key(const char *key);
 
 /* --- sandbox.c: what is made, found and ended -------------------------------------------------- */
 
@@ -155,14 +174,45 @@ int cm_e2b_session_create(struct cm_provider *p, const struct cm_spec *spec,
 int cm_e2b_session_network(struct cm_session *s, enum cm_network network,
 			   const struct cm_call *call, struct cm_error *err);
 /* Which of those it has now. */
-int cm_e2b_network_of(struct cm_e2b_session *s, const struct cm_call *call, enum cm_network *ret,
-		      struct cm_error *err);
+int cm_e2b_network_of(struct cm_e2b *e, const char *sandbox_id, const struct cm_call *call,
+		      enum cm_network *ret, struct cm_error *err);
 /* Makes one of a template for clone: as create, without a spec. */
 int cm_e2b_make_clone(struct cm_e2b_session *of, const char *template_id, const char *id,
 		      const struct cm_call *call, struct cm_session **ret, struct cm_error *err);
 /* DELETE; what is gone already is CM_OK. */
 int cm_e2b_delete(struct cm_e2b *e, const char *sandbox_id, const struct cm_call *call,
 		  struct cm_error *err);
+
+/* --- find.c ------------------------------------------------------------------------------------- */
+
+/* What a list says of a sandbox, as far as it is needed. */
+struct cm_e2b_found {
+	char *sandbox_id;
+	/* what the service calls its template, by id and by name; what it was asked for by. Each may be NULL */
+	char *template_id;
+	char *alias;
+	char *template_name;
+	/* absolute; NULL: the template's */
+	char *workdir;
+	bool is_root;
+	bool is_running;
+	/* CLOCK_REALTIME */
+	int64_t started_ms;
+	int64_t ends_ms;
+	uint64_t idle_s;
+	uint64_t lifetime_s;
+};
+void cm_e2b_found_clear(struct cm_e2b_found *found);
+/*
+ * The sandbox of this name that counts. CM_E_NOT_FOUND: there is none, and *err says nothing. *ret is
+ * cleared by the caller after success.
+ */
+int cm_e2b_find(struct cm_e2b *e, const char *id, const struct cm_call *call,
+		struct cm_e2b_found *ret, struct cm_error *err);
+/* One row of a list. CM_OK or CM_E_NOMEM; *ret is cleared by the caller. */
+int cm_e2b_found_read(const struct cm_json *sandbox, struct cm_e2b_found *ret);
+/* "running", "paused" */
+bool cm_e2b_is_state(const struct cm_json *sandbox, const char *state);
 
 /* --- session.c ---------------------------------------------------------------------------------- */
 
@@ -183,8 +233,12 @@ int cm_e2b_session_new(struct cm_e2b *e, const char *id, struct cm_e2b_session *
 /* Takes over what the service says of its sandbox. */
 int cm_e2b_session_adopt(struct cm_e2b_session *s, const struct cm_json *sandbox,
 			 struct cm_error *err);
-/* What metadata has of idle time and lifetime. */
-void cm_e2b_session_limits(struct cm_e2b_session *s, const struct cm_json *sandbox);
+/*
+ * Before the agent is asked, and before agent_url, domain and token_header are looked at: a session that was
+ * found in a list and not started since has none of them yet.
+ */
+int cm_e2b_session_reach(struct cm_e2b_session *s, const struct cm_call *call,
+			 struct cm_error *err);
 /* Resumes it, or extends its time. *ret_was_running may be NULL. */
 int cm_e2b_session_connect(struct cm_e2b_session *s, bool is_refresh, const struct cm_call *call,
 			   bool *ret_was_running, struct cm_error *err);
@@ -193,18 +247,18 @@ void cm_e2b_session_keep(struct cm_e2b_session *s, const struct cm_call *call);
 /* How long it is to live from now on, in seconds; and when to say so again. */
 uint64_t cm_e2b_session_ttl(const struct cm_e2b_session *s, bool is_refresh);
 void cm_e2b_session_set_refresh(struct cm_e2b_session *s, uint64_t ttl_s);
-/* The sandbox of this name that counts; CM_E_NOT_FOUND without *err. *ret_id is the caller's. */
-struct cm_e2b_found {
-	char *sandbox_id;
-	bool is_running;
-	/* CLOCK_REALTIME */
-	int64_t started_ms;
-	uint64_t idle_s;
-	uint64_t lifetime_s;
-};
-int cm_e2b_find(struct cm_e2b *e, const char *id, const struct cm_call *call,
-		struct cm_e2b_found *ret, struct cm_error *err);
+/* Takes over what a session has; what was asked for just now goes before it. */
 void cm_e2b_session_found(struct cm_e2b_session *s, struct cm_e2b_found *found);
+
+/* --- adopt.c: what is asked for, and what a session that exists was made with ------------------- */
+
+/* CM_OK, or CM_E_EXISTS: a command line contradicts it. No network and no template. Pure. */
+int cm_e2b_adopt_check(const char *id, const struct cm_spec *spec, const struct cm_e2b_found *found,
+		       struct cm_error *err);
+/* As above, and what the service is asked for: its network and its template. Changes nothing. */
+int cm_e2b_adopt(struct cm_e2b_session *s, const struct cm_spec *spec,
+		 const struct cm_e2b_found *found, const struct cm_call *call,
+		 struct cm_error *err);
 
 /* --- rpc.c: the agent ----------------------------------------------------------------------------- */
 
@@ -317,6 +371,9 @@ int cm_e2b_template_build(struct cm_provider *p, const struct cm_template_reques
 int cm_e2b_template_list(struct cm_provider *p, const struct cm_call *call,
 			 int (*each)(void *data, const char *name, const char *state), void *data,
 			 struct cm_error *err);
+/* Its id; NULL, with CM_OK: there is none, or it is another's. *ret_is_there: it can be built upon. */
+int cm_e2b_template_look_up(struct cm_e2b *e, const char *name, const struct cm_call *call,
+			    char **ret, bool *ret_is_there, struct cm_error *err);
 int cm_e2b_template_remove(struct cm_provider *p, const char *name, const struct cm_call *call,
 			   struct cm_error *err);
 int cm_e2b_snapshot(struct cm_session *s, const char *name, const struct cm_call *call, char **ret,

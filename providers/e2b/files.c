@@ -275,21 +275,25 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 {
 	struct cm_e2b_session *s = session_of(session);
 	CM_AUTO_FREE char *place = cm_e2b_place(s, path);
-	CM_AUTO_FREE char *url = place ? cm_e2b_files_url(s, place) : NULL;
+	CM_AUTO_FREE char *url = NULL;
 	struct reading reading = { .skip = offset, .left = length, .take = take, .data = data };
 	struct cm_e2b_headers headers;
-	struct cm_http_request request = {
-		.method = "GET", .url = url, .headers = headers.v, .is_idempotent = true
-	};
+	struct cm_http_request request = { .method = "GET",
+					   .headers = headers.v,
+					   .is_idempotent = true };
 	struct cm_http_stream *stream = NULL;
 	const struct cm_http_answer *answer;
 	char range[80];
 	int r = check_path(path, err);
 
+	if (r == CM_OK)
+		r = cm_e2b_session_reach(s, call, err);
 	if (r < 0)
 		return r;
+	url = place ? cm_e2b_files_url(s, place) : NULL;
 	if (!url)
 		return cm_e2b_no_memory(err);
+	request.url = url;
 	cm_e2b_headers_init(&headers, s, false);
 	/* whether it is there is asked all the same */
 	if (make_range(offset, length > 0 ? length : 1, range, sizeof(range)))

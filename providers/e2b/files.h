@@ -31,7 +31,7 @@ int cm_e2b_rename(struct cm_e2b_session *s, const char *from, const char *to,
 		  const struct cm_call *call, struct cm_error *err);
 int cm_e2b_unlink(struct cm_e2b_session *s, const char *path, const struct cm_call *call,
 		  struct cm_error *err);
-/* The address of /files for a path; the caller frees. NULL: memory. */
+/* The address of /files for a path, once the session is reached; the caller frees. NULL: memory. */
 char *cm_e2b_files_url(const struct cm_e2b_session *s, const char *path);
 
 #endif

@@ -278,6 +278,9 @@ int cm_e2b_follow_next(struct cm_exec *exec, struct cm_wake *wake, const struct 
 		enforce_time(e, call);
 		if (!e->has_ended)
 			r = step(e, wake, call, &event, err);
+		/* messages that are no events, and no end of them */
+		if (r == CM_OK && event.kind == 0 && cm_wake_is_set(wake))
+			event.kind = CM_EXEC_WOKEN;
 	}
 	if (r == CM_OK)
 		*ret = event;

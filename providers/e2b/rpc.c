@@ -124,14 +124,17 @@ int cm_e2b_agent_refused(const struct cm_e2b_session *s, const struct cm_http_re
 /* --- one answer ------------------------------------------------------------------------------------ */
 
 /* The address of a method, and what both kinds of requests have. */
-static int prepare(const struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc, bool is_stream,
-		   struct cm_e2b_headers *headers, struct cm_http_request *ret, char **ret_url,
-		   struct cm_error *err)
+static int prepare(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc, bool is_stream,
+		   const struct cm_call *call, struct cm_e2b_headers *headers,
+		   struct cm_http_request *ret, char **ret_url, struct cm_error *err)
 {
 	int r = cm_buf_status(rpc->body);
 
 	if (r < 0)
 		return cm_error_set(err, r, 0, "cannot %s: the request is too large", rpc->what);
+	r = cm_e2b_session_reach(s, call, err);
+	if (r < 0)
+		return r;
 	cm_e2b_headers_init(headers, s, rpc->is_root);
 	cm_e2b_headers_add(headers, "Connect-Protocol-Version: 1");
 	cm_e2b_headers_add(headers, is_stream ? "Content-Type: application/connect+json"
@@ -183,7 +186,7 @@ int cm_e2b_unary(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc, const s
 	struct cm_e2b_headers headers;
 	struct cm_http_request request;
 	struct cm_http_answer answer;
-	int r = prepare(s, rpc, false, &headers, &request, &url, err);
+	int r = prepare(s, rpc, false, call, &headers, &request, &url, err);
 
 	if (ret_name)
 		ret_name[0] = '\0';
@@ -219,7 +222,7 @@ int cm_e2b_stream_open(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc,
 	cm_buf_init(&body, rpc->body->len + CM_E2B_ENVELOPE_HEAD + 1);
 	cm_e2b_envelope_write(&body, rpc->body->data, rpc->body->len);
 	enveloped.body = &body;
-	r = prepare(s, &enveloped, true, &headers, &request, &url, err);
+	r = prepare(s, &enveloped, true, call, &headers, &request, &url, err);
 	if (r < 0)
 		return r;
 	request.idle_ms = SILENCE_MS;
@@ -332,7 +335,8 @@ void cm_e2b_stream_finish(struct cm_e2b_stream *stream)
 int cm_e2b_health(struct cm_e2b_session *s, const struct cm_call *call, enum cm_e2b_health *ret,
 		  struct cm_error *err)
 {
-	CM_AUTO_FREE char *url = cm_asprintf("%s/health", s->agent_url);
+	/* where it could not be reached yet, nothing was asked of it */
+	CM_AUTO_FREE char *url = cm_asprintf("%s/health", s->agent_url ? s->agent_url : "");
 	struct cm_call own = *call;
 	struct cm_e2b_headers headers;
 	struct cm_http_request request = { .method = "GET", .url = url, .headers = headers.v };
@@ -342,6 +346,10 @@ int cm_e2b_health(struct cm_e2b_session *s, const struct cm_call *call, enum cm_
 
 	if (!url)
 		return cm_e2b_no_memory(err);
+	if (!s->agent_url) {
+		*ret = CM_E2B_SILENT;
+		return CM_OK;
+	}
 	cm_e2b_headers_init(&headers, s, false);
 	if (own.deadline_ms > until)
 		own.deadline_ms = until;

@@ -14,6 +14,7 @@
 #include "providers/remote/record.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/spec/keys.h"
 
 #define USUAL_TEMPLATE "base"
 #define UNDO_TRIES 5
@@ -31,9 +32,19 @@ struct making {
 	enum cm_network network;
 };
 
-/* What is no public address: those of E2B's own network and of its metadata service are among them. */
-static const char *const private_ranges[] = { "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",
-					      "169.254.0.0/16", "100.64.0.0/10" };
+/*
+ * What is no public address: those of E2B's own network and of its metadata service are among them.
+ *
+ * IPv4 alone: the service refuses a sandbox whose list has an IPv6 range ("invalid denied CIDR"), and keeps
+ * sandboxes off the private ones of IPv6 by itself. Its sets have the address behind a range's last
+ * one as its end, and none that is 0.0.0.0: so what would be 240.0.0.0/4 stops before 255.0.0.0, and
+ * 0.0.0.0/8, which is routed nowhere, is left out.
+ */
+static const char *const private_ranges[] = {
+	"10.0.0.0/8",  "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10",
+	"127.0.0.0/8", "192.0.0.0/24",	"198.18.0.0/15",  "224.0.0.0/4",    "240.0.0.0/5",
+	"248.0.0.0/6", "252.0.0.0/7",	"254.0.0.0/8",
+};
 
 static void write_denied(struct cm_json_writer *w)
 {
@@ -71,6 +82,11 @@ static void write_metadata(struct cm_json_writer *w, const struct making *m)
 	cm_jw_kstring(w, CM_E2B_KEY_MARK, m->mark);
 	write_number(w, CM_E2B_KEY_IDLE, m->session->idle_s);
 	write_number(w, CM_E2B_KEY_LIFETIME, m->session->lifetime_s);
+	if (m->session->is_root)
+		cm_jw_kstring(w, CM_E2B_KEY_USER, "root");
+	if (m->session->workdir)
+		cm_jw_kstring(w, CM_E2B_KEY_WORKDIR, m->session->workdir);
+	cm_jw_kstring(w, CM_E2B_KEY_TEMPLATE, m->template_id);
 	cm_jw_end_object(w);
 }
 
@@ -224,15 +240,15 @@ static int make(struct cm_e2b_session *s, struct making *m, const struct cm_call
 
 static int check_labels(const struct cm_strv *labels, struct cm_error *err)
 {
-	static const char *const ours[] = { CM_E2B_KEY_ID "=", CM_E2B_KEY_MARK "=",
-					    CM_E2B_KEY_IDLE "=", CM_E2B_KEY_LIFETIME "=" };
-
 	for (size_t i = 0; i < labels->n; i++) {
-		for (size_t k = 0; k < CM_ARRAY_SIZE(ours); k++) {
-			if (strncmp(labels->v[i], ours[k], strlen(ours[k])) != 0)
-				continue;
+		CM_AUTO_FREE char *key =
+			cm_asprintf("%.*s", (int)strcspn(labels->v[i], "="), labels->v[i]);
+
+		if (!key)
+			return cm_e2b_no_memory(err);
+		if (cm_e2b_is_our_key(key)) {
 			(void)cm_error_set(err, CM_E_INVALID, 0,
-					   "label '%s' is what sessions are found by",
+					   "label '%s' has a key that sessions are kept by",
 					   labels->v[i]);
 			cm_error_hint(err, "choose another key");
 			return CM_E_INVALID;
@@ -253,6 +269,8 @@ static int check_spec(const struct cm_spec *spec, struct cm_error *err)
 	}
 	if (spec->template_name && !cm_e2b_is_text(spec->template_name))
 		return cm_error_set(err, CM_E_INVALID, 0, "a template's name is no UTF-8 text");
+	if (spec->workdir && !cm_e2b_is_text(spec->workdir))
+		return cm_error_set(err, CM_E_INVALID, 0, "the path of --workdir is no UTF-8 text");
 	for (size_t i = 0; i < spec->env.n; i++) {
 		if (!cm_e2b_is_text(spec->env.v[i]))
 			return cm_error_set(err, CM_E_INVALID, 0,
@@ -269,7 +287,8 @@ static uint64_t limit_s(const struct cm_limit *limit)
 
 static int apply_spec(struct cm_e2b_session *s, const struct cm_spec *spec, struct cm_error *err)
 {
-	s->is_temporary = !spec->session_id;
+	/* what is kept outlives its time as a session does */
+	s->is_temporary = !spec->session_id && !spec->is_kept;
 	s->is_root = spec->user == CM_USER_ROOT;
 	s->idle_s = limit_s(&spec->limits.idle);
 	s->lifetime_s = limit_s(&spec->limits.lifetime);
@@ -291,6 +310,18 @@ static void tell_labels(const struct cm_e2b_session *s, const struct cm_spec *sp
 			    "session '%s' exists, and keeps the labels that it has", s->base.id);
 }
 
+/* Nothing is resumed that is refused then. CM_E_NOT_FOUND: it ended in this moment. */
+static int resume(struct cm_e2b_session *s, const struct cm_spec *spec, struct cm_e2b_found *found,
+		  const struct cm_call *call, bool *ret_was_running, struct cm_error *err)
+{
+	int r = cm_e2b_adopt(s, spec, found, call, err);
+
+	if (r < 0)
+		return r;
+	cm_e2b_session_found(s, found);
+	return cm_e2b_session_connect(s, false, call, ret_was_running, err);
+}
+
 /* One that exists; CM_E_NOT_FOUND, without *err: there is none. */
 static int reuse(struct cm_e2b_session *s, const struct cm_spec *spec, const struct cm_call *call,
 		 struct cm_error *err)
@@ -303,18 +334,18 @@ static int reuse(struct cm_e2b_session *s, const struct cm_spec *spec, const str
 
 	if (r < 0)
 		return r;
-	cm_e2b_session_found(s, &found);
-	r = cm_e2b_session_connect(s, false, call, &was_running, err);
+	r = resume(s, spec, &found, call, &was_running, err);
+	cm_e2b_found_clear(&found);
 	/* it ended in this moment */
 	if (r == CM_E_NOT_FOUND) {
 		cm_error_clear(err);
 		return r;
 	}
-	/* whatever it was made with: what is asked for now holds */
-	if (r == CM_OK)
+	/* the same as it has, but with the list of today; a session that is not asked about keeps its own */
+	if (r == CM_OK && cm_key_is_asked(CM_KEY_NETWORK, spec))
 		r = cm_e2b_session_network(&s->base, spec->network, call, err);
 	if (r < 0)
-		return r == CM_E_NOT_FOUND ? CM_E_REMOTE : r;
+		return cm_e2b_no_absence(r, err);
 	s->base.was_running = was_running;
 	tell_labels(s, spec);
 	cm_e2b_phase(e, "connect", since_us);
@@ -342,10 +373,10 @@ static int find_or_make(struct cm_e2b_session *s, const struct cm_spec *spec, st
 			*err = why;
 		return r;
 	}
-	if (r < 0 && config->note)
-		config->note(config->data,
-			     "cannot lock the session's name on this host: two starts at "
-			     "once could make two sandboxes");
+	if (r < 0)
+		cm_e2b_note(cm_e2b_of(&s->base),
+			    "cannot lock the session's name on this host: two starts at "
+			    "once could make two sandboxes");
 	r = reuse(s, spec, call, err);
 	if (r == CM_E_NOT_FOUND)
 		r = make(s, m, call, err);
@@ -394,7 +425,7 @@ int cm_e2b_make_clone(struct cm_e2b_session *of, const char *template_id, const 
 	int r = cm_e2b_session_new(cm_e2b_of(&of->base), id, &s, err);
 
 	if (r == CM_OK)
-		r = cm_e2b_network_of(of, call, &network, err);
+		r = cm_e2b_network_of(cm_e2b_of(&of->base), of->sandbox_id, call, &network, err);
 	if (r < 0) {
 		cm_e2b_session_release(s ? &s->base : NULL);
 		return r;
@@ -418,10 +449,10 @@ int cm_e2b_make_clone(struct cm_e2b_session *of, const char *template_id, const 
 
 /* --- its network ---------------------------------------------------------------------------------- */
 
-int cm_e2b_network_of(struct cm_e2b_session *s, const struct cm_call *call, enum cm_network *ret,
-		      struct cm_error *err)
+int cm_e2b_network_of(struct cm_e2b *e, const char *sandbox_id, const struct cm_call *call,
+		      enum cm_network *ret, struct cm_error *err)
 {
-	CM_AUTO_FREE char *path = cm_asprintf("/sandboxes/%s", s->sandbox_id);
+	CM_AUTO_FREE char *path = cm_asprintf("/sandboxes/%s", sandbox_id);
 	struct cm_e2b_query q = {
 		.method = "GET", .path = path, .is_idempotent = true, .what = "look at the sandbox"
 	};
@@ -430,7 +461,7 @@ int cm_e2b_network_of(struct cm_e2b_session *s, const struct cm_call *call, enum
 
 	if (!path)
 		return cm_e2b_no_memory(err);
-	r = cm_e2b_demand(cm_e2b_of(&s->base), &q, call, &reply, err);
+	r = cm_e2b_demand(e, &q, call, &reply, err);
 	if (r < 0)
 		return r;
 	*ret = reply.doc && cm_json_bool(cm_json_root(reply.doc), "allowInternetAccess", true)

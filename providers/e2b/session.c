@@ -9,10 +9,8 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/num.h"
 
 #define TOKEN_MAX 4096
-#define LIFETIME_MAX_S (10ULL * 365 * 24 * 3600)
 
 static struct cm_e2b_session *session_of(struct cm_session *s)
 {
@@ -96,6 +94,7 @@ int cm_e2b_session_adopt(struct cm_e2b_session *s, const struct cm_json *sandbox
 			 struct cm_error *err)
 {
 	const char *domain = cm_json_str(sandbox, "domain", NULL);
+	CM_AUTO_FREE char *url = NULL;
 	int r = adopt_id(s, sandbox, err);
 
 	if (r == CM_OK)
@@ -107,26 +106,23 @@ int cm_e2b_session_adopt(struct cm_e2b_session *s, const struct cm_json *sandbox
 	if (domain && !cm_e2b_is_domain(domain))
 		return bad("in a domain that is none", err);
 	free(s->domain);
-	free(s->agent_url);
 	free(s->id_header);
 	s->domain = cm_strdup(domain);
-	s->agent_url = cm_e2b_agent_url(&cm_e2b_of(&s->base)->places, s->domain, s->sandbox_id);
 	s->id_header = cm_asprintf("E2b-Sandbox-Id: %s", s->sandbox_id);
-	if ((domain && !s->domain) || !s->agent_url || !s->id_header)
+	url = cm_e2b_agent_url(&cm_e2b_of(&s->base)->places, s->domain, s->sandbox_id);
+	/* last of all: where it is there, the rest is, too */
+	free(s->agent_url);
+	s->agent_url = NULL;
+	if ((domain && !s->domain) || !url || !s->id_header)
 		return cm_e2b_no_memory(err);
 	s->takes_octets = cm_e2b_is_version(cm_json_str(sandbox, "envdVersion", ""), 0, 5, 7);
-	return cm_http_check_url(s->agent_url, "the sandbox's address", err);
+	r = cm_http_check_url(url, "the sandbox's address", err);
+	if (r == CM_OK)
+		s->agent_url = cm_ptr_take(&url);
+	return r;
 }
 
 /* --- how long it lives -------------------------------------------------------------------------------- */
-
-static uint64_t seconds_in(const struct cm_json *sandbox, const char *key)
-{
-	const char *text = cm_e2b_metadata(sandbox, key);
-	uint64_t n = 0;
-
-	return text && cm_parse_u64(text, key, 1, LIFETIME_MAX_S, &n, NULL) == CM_OK ? n : 0;
-}
 
 /* What a command line asked for just now goes before what the sandbox was made with. */
 static void set_limits(struct cm_e2b_session *s, uint64_t idle_s, uint64_t lifetime_s)
@@ -219,69 +215,14 @@ void cm_e2b_session_keep(struct cm_e2b_session *s, const struct cm_call *call)
 
 /* --- finding ---------------------------------------------------------------------------------------------- */
 
-static bool is_state(const struct cm_json *sandbox, const char *state)
-{
-	return strcmp(cm_json_str(sandbox, "state", ""), state) == 0;
-}
-
-struct search {
-	const char *id;
-	struct cm_e2b_found found;
-};
-
-static int consider(void *data, const struct cm_json *sandbox)
-{
-	struct search *search = data;
-	const char *id = cm_e2b_metadata(sandbox, CM_E2B_KEY_ID);
-	bool is_running = is_state(sandbox, "running");
-	struct cm_e2b_found *f = &search->found;
-	int64_t ns = 0;
-	char *own;
-
-	if (!id || strcmp(id, search->id) != 0)
-		return 0;
-	/* the newest, which comes first, but one that runs before one that does not */
-	if (f->sandbox_id && (f->is_running || !is_running))
-		return 0;
-	own = cm_strdup(cm_json_str(sandbox, "sandboxID", ""));
-	if (!own)
-		return CM_E_NOMEM;
-	free(f->sandbox_id);
-	(void)cm_e2b_time(cm_json_str(sandbox, "startedAt", ""), &ns);
-	*f = (struct cm_e2b_found){
-		.sandbox_id = own,
-		.is_running = is_running,
-		.started_ms = ns / 1000000,
-		.idle_s = seconds_in(sandbox, CM_E2B_KEY_IDLE),
-		.lifetime_s = seconds_in(sandbox, CM_E2B_KEY_LIFETIME),
-	};
-	return 0;
-}
-
-int cm_e2b_find(struct cm_e2b *e, const char *id, const struct cm_call *call,
-		struct cm_e2b_found *ret, struct cm_error *err)
-{
-	struct search search = { .id = id };
-	int r = cm_e2b_each_sandbox(e, CM_E2B_KEY_ID, id, call, consider, &search, err);
-
-	if (r == CM_E_NOMEM)
-		(void)cm_e2b_no_memory(err);
-	if (r < 0) {
-		free(search.found.sandbox_id);
-		/* a list that is not there is no name that is not there */
-		return r == CM_E_NOT_FOUND ? CM_E_REMOTE : r;
-	}
-	if (!search.found.sandbox_id)
-		return CM_E_NOT_FOUND;
-	*ret = search.found;
-	return CM_OK;
-}
-
 void cm_e2b_session_found(struct cm_e2b_session *s, struct cm_e2b_found *found)
 {
 	free(s->sandbox_id);
 	s->sandbox_id = cm_ptr_take(&found->sandbox_id);
 	set_limits(s, found->idle_s, found->lifetime_s);
+	s->is_root = found->is_root;
+	if (!s->workdir)
+		s->workdir = cm_ptr_take(&found->workdir);
 	if (found->is_running && found->started_ms > 0 && s->lifetime_s > 0)
 		s->lifetime_end_ms = found->started_ms + (int64_t)s->lifetime_s * 1000;
 }
@@ -310,6 +251,7 @@ static int not_found(const char *id, struct cm_error *err)
 static int attach_sandbox(struct cm_e2b_session *s, const char *id, const struct cm_call *call,
 			  struct cm_error *err)
 {
+	struct cm_e2b_found found = { 0 };
 	struct cm_e2b_reply reply;
 	const char *name;
 	int r;
@@ -322,47 +264,58 @@ static int attach_sandbox(struct cm_e2b_session *s, const char *id, const struct
 	if (r < 0)
 		return r;
 	r = cm_e2b_session_adopt(s, reply.doc ? cm_json_root(reply.doc) : NULL, err);
+	if (r == CM_OK && cm_e2b_found_read(cm_json_root(reply.doc), &found) < 0)
+		r = cm_e2b_no_memory(err);
+	if (r == CM_OK) {
+		/* the one that was adopted: it is without the client's name */
+		free(found.sandbox_id);
+		found.sandbox_id = cm_ptr_take(&s->sandbox_id);
+		cm_e2b_session_found(s, &found);
+	}
+	cm_e2b_found_clear(&found);
 	name = reply.doc ? cm_e2b_metadata(cm_json_root(reply.doc), CM_E2B_KEY_ID) : NULL;
 	if (r == CM_OK && name && strlen(name) < sizeof(s->base.id))
 		(void)snprintf(s->base.id, sizeof(s->base.id), "%s", name);
 	if (r == CM_OK)
-		s->base.was_running = is_state(cm_json_root(reply.doc), "running");
+		s->base.was_running = cm_e2b_is_state(cm_json_root(reply.doc), "running");
 	cm_e2b_reply_clear(&reply);
 	return r;
 }
 
 /* One that runs is extended when less than two thirds of its time are left. */
-static void plan_refresh(struct cm_e2b_session *s, const struct cm_json *sandbox)
+static void plan_refresh(struct cm_e2b_session *s, int64_t ends_ms)
 {
 	int64_t ttl_ms = (int64_t)cm_e2b_session_ttl(s, true) * 1000;
-	int64_t ends_ns = 0;
-	int64_t left_ms = 0;
+	int64_t left_ms = ends_ms > 0 ? ends_ms - cm_clock_real_ms() : 0;
 
 	if (s->lifetime_s > 0 && s->idle_s == 0)
 		return;
-	if (cm_e2b_time(cm_json_str(sandbox, "endAt", NULL), &ends_ns))
-		left_ms = ends_ns / 1000000 - cm_clock_real_ms();
 	s->refresh_ms = cm_clock_mono_ms();
 	if (left_ms > ttl_ms / 3 * 2)
 		s->refresh_ms += left_ms - ttl_ms / 3 * 2;
 }
 
-static int attach_found(struct cm_e2b_session *s, struct cm_e2b_found *found,
-			const struct cm_call *call, struct cm_error *err)
+/* The list says enough; the token comes with the answer to a start, or is asked for when it is needed. */
+static void attach_found(struct cm_e2b_session *s, struct cm_e2b_found *found)
+{
+	cm_e2b_session_found(s, found);
+	if (found->is_running)
+		plan_refresh(s, found->ends_ms);
+	s->base.was_running = found->is_running;
+}
+
+int cm_e2b_session_reach(struct cm_e2b_session *s, const struct cm_call *call, struct cm_error *err)
 {
 	struct cm_e2b_reply reply;
-	bool is_running = found->is_running;
 	int r;
 
-	cm_e2b_session_found(s, found);
+	if (s->agent_url)
+		return CM_OK;
 	r = detail(cm_e2b_of(&s->base), s->sandbox_id, call, &reply, err);
 	if (r < 0)
 		return r;
 	r = cm_e2b_session_adopt(s, reply.doc ? cm_json_root(reply.doc) : NULL, err);
-	if (r == CM_OK && is_running)
-		plan_refresh(s, cm_json_root(reply.doc));
 	cm_e2b_reply_clear(&reply);
-	s->base.was_running = is_running;
 	return r;
 }
 
@@ -378,9 +331,10 @@ int cm_e2b_session_attach(struct cm_provider *p, const char *id, const struct cm
 		return r;
 	r = cm_e2b_find(e, id, call, &found, err);
 	if (r == CM_OK)
-		r = attach_found(s, &found, call, err);
+		attach_found(s, &found);
 	else if (r == CM_E_NOT_FOUND)
 		r = attach_sandbox(s, id, call, err);
+	cm_e2b_found_clear(&found);
 	if (r < 0) {
 		cm_e2b_session_release(&s->base);
 		return r;
@@ -404,7 +358,7 @@ static bool is_paused(struct cm_e2b_session *s, const struct cm_call *call)
 
 	if (detail(cm_e2b_of(&s->base), s->sandbox_id, call, &reply, NULL) < 0)
 		return false;
-	is_it = reply.doc && is_state(cm_json_root(reply.doc), "paused");
+	is_it = reply.doc && cm_e2b_is_state(cm_json_root(reply.doc), "paused");
 	cm_e2b_reply_clear(&reply);
 	return is_it;
 }
@@ -447,10 +401,18 @@ int cm_e2b_session_destroy(struct cm_session *session, const struct cm_call *cal
 
 /* --- telling -------------------------------------------------------------------------------------------------- */
 
-static bool is_ours(const char *key)
+bool cm_e2b_is_our_key(const char *key)
 {
-	return strcmp(key, CM_E2B_KEY_ID) == 0 || strcmp(key, CM_E2B_KEY_MARK) == 0 ||
-	       strcmp(key, CM_E2B_KEY_IDLE) == 0 || strcmp(key, CM_E2B_KEY_LIFETIME) == 0;
+	static const char *const ours[] = { CM_E2B_KEY_ID,	CM_E2B_KEY_MARK,
+					    CM_E2B_KEY_IDLE,	CM_E2B_KEY_LIFETIME,
+					    CM_E2B_KEY_USER,	CM_E2B_KEY_WORKDIR,
+					    CM_E2B_KEY_TEMPLATE };
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(ours); i++) {
+		if (strcmp(key, ours[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 static int fill_labels(const struct cm_json *sandbox, struct cm_strv *ret)
@@ -461,7 +423,7 @@ static int fill_labels(const struct cm_json *sandbox, struct cm_strv *ret)
 	if (!metadata || metadata->type != CM_JSON_OBJECT)
 		return CM_OK;
 	for (const struct cm_json *v = metadata->first_child; v && r == CM_OK; v = v->next) {
-		if (v->type == CM_JSON_STRING && !is_ours(v->key))
+		if (v->type == CM_JSON_STRING && !cm_e2b_is_our_key(v->key))
 			r = cm_strv_addf(ret, "%s=%s", v->key, v->u.string);
 	}
 	return r;
@@ -489,7 +451,7 @@ static int fill_info(const struct cm_json *sandbox, struct cm_session_info *ret,
 	const char *of = cm_json_str(sandbox, "alias", cm_json_str(sandbox, "templateID", NULL));
 	int64_t cpus = cm_json_int(sandbox, "cpuCount", 0);
 
-	ret->state = is_state(sandbox, "paused") ? CM_SESSION_STOPPED : CM_SESSION_RUNNING;
+	ret->state = cm_e2b_is_state(sandbox, "paused") ? CM_SESSION_STOPPED : CM_SESSION_RUNNING;
 	ret->created_ms = time_ms(sandbox, "startedAt");
 	if (ret->state == CM_SESSION_RUNNING)
 		ret->expires_ms = time_ms(sandbox, "endAt");
@@ -518,6 +480,10 @@ int cm_e2b_session_info(struct cm_session *session, const struct cm_call *call,
 	if (r < 0)
 		return r;
 	r = fill_info(reply.doc ? cm_json_root(reply.doc) : NULL, &info, err);
+	info.network =
+		reply.doc && cm_json_bool(cm_json_root(reply.doc), "allowInternetAccess", true)
+			? CM_NETWORK_INTERNET
+			: CM_NETWORK_NONE;
 	cm_e2b_reply_clear(&reply);
 	if (r < 0)
 		return r;

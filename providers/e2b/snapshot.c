@@ -63,10 +63,12 @@ int cm_e2b_clone(struct cm_session *session, const char *id, const struct cm_cal
 	struct cm_e2b_found found = { 0 };
 	int r = cm_e2b_find(cm_e2b_of(session), id, call, &found, err);
 
-	free(found.sandbox_id);
+	cm_e2b_found_clear(&found);
 	if (r == CM_OK) {
 		(void)cm_error_set(err, CM_E_EXISTS, 0, "there is a session '%s' already", id);
-		cm_error_hint(err, "choose another name, or remove it: casemate rm %s", id);
+		cm_error_hint(err,
+			      "choose another name, or remove it: casemate rm --files --force %s",
+			      id);
 		return CM_E_EXISTS;
 	}
 	if (r != CM_E_NOT_FOUND)
@@ -86,10 +88,13 @@ int cm_e2b_clone(struct cm_session *session, const char *id, const struct cm_cal
 int cm_e2b_publish(struct cm_session *session, uint16_t port, const struct cm_call *call,
 		   char **ret, struct cm_error *err)
 {
-	const struct cm_e2b_session *s = (const struct cm_e2b_session *)(const void *)session;
-	char *url = cm_e2b_port_url(&cm_e2b_of(session)->places, s->domain, s->sandbox_id, port);
+	struct cm_e2b_session *s = (struct cm_e2b_session *)(void *)session;
+	int r = cm_e2b_session_reach(s, call, err);
+	char *url;
 
-	(void)call;
+	if (r < 0)
+		return r;
+	url = cm_e2b_port_url(&cm_e2b_of(session)->places, s->domain, s->sandbox_id, port);
 	if (!url)
 		return cm_e2b_no_memory(err);
 	*ret = url;

@@ -55,9 +55,8 @@ static char *path_of_build(const struct build *b, const char *before)
 	return cm_buf_take(&path);
 }
 
-/* Its id; NULL, with CM_OK: there is none, or it is another's. *ret_is_there: it can be built upon. */
-static int look_up(struct cm_e2b *e, const char *name, const struct cm_call *call, char **ret,
-		   bool *ret_is_there, struct cm_error *err)
+int cm_e2b_template_look_up(struct cm_e2b *e, const char *name, const struct cm_call *call,
+			    char **ret, bool *ret_is_there, struct cm_error *err)
 {
 	CM_AUTO_FREE char *path = path_of("/templates/aliases/", name);
 	const struct cm_e2b_query q = {
@@ -156,7 +155,7 @@ static int is_image(struct cm_e2b *e, const char *base, const struct cm_call *ca
 	*ret = strpbrk(base, "/:@") != NULL;
 	if (*ret || strcmp(base, USUAL_BASE) == 0)
 		return CM_OK;
-	r = look_up(e, base, call, &id, &is_there, err);
+	r = cm_e2b_template_look_up(e, base, call, &id, &is_there, err);
 	*ret = !is_there;
 	return r;
 }
@@ -359,7 +358,7 @@ int cm_e2b_template_remove(struct cm_provider *p, const char *name, const struct
 				  .what = "remove a template" };
 	struct cm_e2b_reply reply;
 	bool is_there = false;
-	int r = look_up(e, name, call, &id, &is_there, err);
+	int r = cm_e2b_template_look_up(e, name, call, &id, &is_there, err);
 
 	if (r < 0)
 		return r;

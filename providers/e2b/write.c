@@ -291,7 +291,9 @@ int cm_e2b_file_write(struct cm_session *session, const char *path,
 	if (is_appended && is_atomic)
 		return cm_error_set(err, CM_E_INVALID, 0,
 				    "cannot append to '%s' and put a new file in its place", path);
-	r = find_target(s, place, request->flags, call, &target, err);
+	r = cm_e2b_session_reach(s, call, err);
+	if (r == CM_OK)
+		r = find_target(s, place, request->flags, call, &target, err);
 	if (r == CM_OK && is_atomic)
 		r = write_beside(s, &target, request, call, err);
 	else if (r == CM_OK && is_appended && !target.is_new)

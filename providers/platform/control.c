@@ -326,7 +326,7 @@ int cm_platform_capture(struct cm_platform *p, const struct cm_platform_session 
 }
 
 int cm_platform_forget(struct cm_platform *p, const struct cm_platform_session *s,
-		       const struct cm_call *call, struct cm_error *err)
+		       const struct cm_call *call, bool *ret_was_there, struct cm_error *err)
 {
 	struct cm_http_answer answer = { 0 };
 	int r = ask_checkpoint(p, s, "DELETE", call, &answer, err);
@@ -335,6 +335,7 @@ int cm_platform_forget(struct cm_platform *p, const struct cm_platform_session *
 		return r;
 	if (!is_success(&answer) && !is_gone(&answer))
 		r = cm_platform_refuse(p, &answer, "remove a checkpoint", err);
+	*ret_was_there = r == CM_OK && !is_gone(&answer);
 	cm_http_answer_clear(&answer);
 	return r;
 }

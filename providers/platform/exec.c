@@ -10,6 +10,7 @@
 
 #include "providers/platform/command.h"
 #include "providers/platform/exec_internal.h"
+#include "providers/platform/keep.h"
 #include "providers/remote/background.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
@@ -26,8 +27,7 @@
 #define EXIT_LOST 125
 #define EXIT_SIGNAL 128
 
-static const struct cm_exec_ops with_signals;
-static const struct cm_exec_ops without_signals;
+static const struct cm_exec_ops exec_ops;
 
 static struct cm_platform_exec *exec_of(struct cm_exec *e)
 {
@@ -74,19 +74,31 @@ static void release(struct cm_platform_exec *e)
 
 /* --- start ----------------------------------------------------------------------------------- */
 
+/*
+ * The socket first: it has the command's bytes as they are, and signals. The others have text alone, for
+ * which bytes that are none are replaced.
+ */
 static int start_by_some_way(struct cm_platform_exec *e, const struct cm_call *call,
 			     struct cm_error *err)
 {
-	int r = cm_platform_sidecar_start(e, call, err);
+	struct cm_platform_session *s = cm_platform_exec_session(e);
+	int r = cm_platform_socket_start(e, call, err);
 
-	if (r == CM_PLATFORM_OTHER_WAY)
-		r = cm_platform_socket_start(e, call, err);
+	/* no lease: of a proxy that has none, or of a sandbox that is gone */
+	if (r == CM_PLATFORM_OTHER_WAY) {
+		s->seen_until_ms = 0;
+		r = cm_platform_session_look(s, call, err);
+		if (r == CM_OK)
+			r = cm_platform_sidecar_start(e, call, err);
+	}
 	if (r == CM_PLATFORM_OTHER_WAY) {
 		cm_platform_legacy_start(e);
 		r = CM_OK;
 	}
-	if (r == CM_OK)
-		e->base.ops = e->way->signal ? &with_signals : &without_signals;
+	if (r == CM_OK) {
+		cm_error_clear(err);
+		e->base.ops = &exec_ops;
+	}
 	return r;
 }
 
@@ -155,10 +167,48 @@ static int make(struct cm_session *s, const struct cm_exec_request *request,
 	return r < 0 ? r : start_by_some_way(e, call, err);
 }
 
+static int does_not_run(const struct cm_session *s, struct cm_error *err)
+{
+	cm_error_set(err, CM_E_REMOTE, 0, "session '%s' does not run", s->id);
+	cm_error_hint(err, "start it with 'casemate start %s'", s->id);
+	return CM_E_REMOTE;
+}
+
+/* What others have done to it meanwhile. CM_E_REMOTE: it was stopped. *ret_has_moved: into a new sandbox. */
+static int look_again(struct cm_platform_session *s, bool *ret_has_moved, struct cm_error *err)
+{
+	CM_AUTO_FREE char *before = cm_strdup(s->sandbox.id);
+	int r = cm_platform_session_reload(s, err);
+
+	if (r < 0)
+		return r;
+	if (s->is_stopped)
+		return does_not_run(&s->base, err);
+	*ret_has_moved = before && s->sandbox.id && strcmp(before, s->sandbox.id) != 0;
+	return CM_OK;
+}
+
+static int start(struct cm_session *s, const struct cm_exec_request *request,
+		 const struct cm_call *call, struct cm_exec **ret, struct cm_error *err)
+{
+	struct cm_platform_exec *e = cm_calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a command");
+	r = make(s, request, call, e, err);
+	if (r < 0)
+		release(e);
+	else
+		*ret = &e->base;
+	return r;
+}
+
 int cm_platform_exec_start(struct cm_session *s, const struct cm_exec_request *request,
 			   const struct cm_call *call, struct cm_exec **ret, struct cm_error *err)
 {
-	struct cm_platform_exec *e;
+	struct cm_error why = CM_ERROR_INIT;
+	bool has_moved = false;
 	int r = refuse_unsupported(request, err);
 
 	if (r < 0)
@@ -170,16 +220,22 @@ int cm_platform_exec_start(struct cm_session *s, const struct cm_exec_request *r
 		cm_error_hint(err, "start it with 'casemate start %s'", s->id);
 		return CM_E_NOT_FOUND;
 	}
-	e = cm_calloc(1, sizeof(*e));
-	if (!e)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a command");
-	r = make(s, request, call, e, err);
-	if (r < 0) {
-		release(e);
+	/* as far as is known here: somebody else may have started it since */
+	if (cm_platform_session_of(s)->is_stopped)
+		r = look_again(cm_platform_session_of(s), &has_moved, err);
+	if (r < 0)
 		return r;
+	r = start(s, request, call, ret, err);
+	if (r != CM_E_NOT_FOUND)
+		return r;
+	r = look_again(cm_platform_session_of(s), &has_moved, &why);
+	if (r == CM_OK && has_moved) {
+		cm_error_clear(err);
+		return start(s, request, call, ret, err);
 	}
-	*ret = &e->base;
-	return CM_OK;
+	if (r == CM_E_REMOTE)
+		return does_not_run(s, err);
+	return CM_E_NOT_FOUND;
 }
 
 /* --- its end --------------------------------------------------------------------------------- */
@@ -251,8 +307,7 @@ static void end_stage(struct cm_platform_exec *e)
 	enum cm_platform_stage stage = e->stage;
 
 	e->stage = stage == CM_PLATFORM_RUNS ? CM_PLATFORM_TERMINATED : CM_PLATFORM_KILLED;
-	if (!e->way || !e->way->signal) {
-		cm_platform_exec_why(e, "the platform has no way to end it");
+	if (!e->way) {
 		end_by_loss(e);
 	} else if (stage == CM_PLATFORM_RUNS) {
 		send_signal(e, "TERM");
@@ -361,9 +416,6 @@ static int exec_signal(struct cm_exec *base, int sig, const struct cm_call *call
 		return cm_error_set(err, CM_E_NOT_FOUND, 0, "the command has ended");
 	if (!name)
 		return cm_error_set(err, CM_E_UNSUPPORTED, 0, "the platform has no signal %d", sig);
-	if (!e->way->signal)
-		return cm_error_set(err, CM_E_UNSUPPORTED, 0,
-				    "the platform has no way to send this command a signal");
 	r = e->way->signal(e, name, call, err);
 	if (r == CM_OK)
 		e->sent_signal = sig;
@@ -389,7 +441,7 @@ static void exec_release(struct cm_exec *base)
 {
 	struct cm_platform_exec *e = exec_of(base);
 
-	if (e->way && e->way->signal && !e->has_ended) {
+	if (e->way && !e->has_ended) {
 		uint64_t grace_ms = e->grace_ms < RELEASE_GRACE_MS ? e->grace_ms : RELEASE_GRACE_MS;
 
 		send_signal(e, "TERM");
@@ -402,13 +454,8 @@ static void exec_release(struct cm_exec *base)
 	release(e);
 }
 
-static const struct cm_exec_ops with_signals = {
+static const struct cm_exec_ops exec_ops = {
 	.next = exec_next,
 	.signal = exec_signal,
-	.release = exec_release,
-};
-
-static const struct cm_exec_ops without_signals = {
-	.next = exec_next,
 	.release = exec_release,
 };

@@ -36,12 +36,12 @@ struct cm_platform_news {
 struct cm_platform_way {
 	/*
 	 * What is to be done until it is known to have been started; NULL: nothing. Called until it is CM_OK,
-	 * and then never again. A failure is the command's: it was not started.
+	 * and then never again. A failure is the command's: it was not started, or was ended again. It looks at
+	 * the call's cancel_fd, and at no wake descriptor: one request has nothing that could go on later.
 	 */
 	int (*begin)(struct cm_platform_exec *e, const struct cm_call *call, struct cm_error *err);
 	int (*next)(struct cm_platform_exec *e, struct cm_wake *wake, const struct cm_call *call,
 		    struct cm_platform_news *ret, struct cm_error *err);
-	/* NULL: it cannot */
 	int (*signal)(struct cm_platform_exec *e, const char *name, const struct cm_call *call,
 		      struct cm_error *err);
 	/* Lets go of the connection. */
@@ -108,5 +108,20 @@ int cm_platform_socket_start(struct cm_platform_exec *e, const struct cm_call *c
 			     struct cm_error *err);
 /* Always by this one, which is the last. */
 void cm_platform_legacy_start(struct cm_platform_exec *e);
+
+/* --- exec_wrap.c: signals for the ways that have none ------------------------------------------ */
+
+/* Runs another command, whose request is `body`, and waits for its end. */
+typedef int cm_platform_other_run(struct cm_platform_exec *e, const struct cm_buf *body,
+				  const struct cm_call *call, int *ret_exit_code,
+				  struct cm_error *err);
+/* Appends the command's request, in which it can be sent a signal. */
+int cm_platform_wrap_write(const struct cm_platform_exec *e, struct cm_buf *out,
+			   struct cm_error *err);
+/* CM_E_NOT_FOUND: it has ended. */
+int cm_platform_wrap_signal(struct cm_platform_exec *e, cm_platform_other_run *run,
+			    const char *name, const struct cm_call *call, struct cm_error *err);
+/* Whatever it is at: asked to end, and after a short while killed. A note says where that failed. */
+void cm_platform_wrap_end(struct cm_platform_exec *e, cm_platform_other_run *run);
 
 #endif

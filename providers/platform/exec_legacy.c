@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command within one request, of a proxy that gives no leases: its output comes when it has ended, and
- * until then nothing reaches it. The last of the ways.
+ * until then nothing reaches it but its end, when the call is given up. The last of the ways.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,11 @@
 /* The request with its time put in: an object that ends with a '}' of its own. */
 static int write_body(const struct cm_platform_exec *e, struct cm_buf *out, struct cm_error *err)
 {
-	cm_buf_append(out, e->request.data, e->request.len - 1);
+	int r = cm_platform_wrap_write(e, out, err);
+
+	if (r < 0)
+		return r;
+	out->len--;
 	if (e->timeout_ms != 0)
 		cm_buf_printf(out, ",\"timeoutSec\":%" PRIu64,
 			      e->timeout_ms / 1000 + (e->timeout_ms % 1000 != 0));
@@ -55,10 +59,35 @@ static int run(struct cm_platform_exec *e, const struct cm_call *call, bool *ret
 		r = cm_platform_ask(cm_platform_of(s->base.provider), s, "POST", "/exec", &body,
 				    call, &answer, err);
 	}
+	/* variables may be secrets */
+	if (body.data)
+		explicit_bzero(body.data, body.len);
 	cm_buf_clear(&body);
 	if (r == CM_OK)
 		r = take_answer(e, &answer, ret_is_unsure, err);
 	cm_http_answer_clear(&answer);
+	return r;
+}
+
+/* Another command, beside the one that may run. */
+static int run_other(struct cm_platform_exec *e, const struct cm_buf *body,
+		     const struct cm_call *call, int *ret_exit_code, struct cm_error *err)
+{
+	struct cm_platform_session *s = cm_platform_exec_session(e);
+	struct cm_platform *p = cm_platform_of(s->base.provider);
+	struct cm_platform_result result = { 0 };
+	struct cm_http_answer answer = { 0 };
+	int r = cm_platform_ask(p, s, "POST", "/exec", body, call, &answer, err);
+
+	if (r < 0)
+		return r;
+	r = answer.status >= 200 && answer.status < 300
+		    ? cm_platform_result_read(answer.body.data, answer.body.len, &result, err)
+		    : cm_platform_refuse(p, &answer, "end a command", err);
+	cm_http_answer_clear(&answer);
+	if (r == CM_OK)
+		*ret_exit_code = result.exit_code;
+	cm_platform_result_clear(&result);
 	return r;
 }
 
@@ -68,6 +97,10 @@ static int legacy_begin(struct cm_platform_exec *e, const struct cm_call *call,
 	bool is_unsure = false;
 	int r = run(e, call, &is_unsure, err);
 
+	/* it was sent, and may run; or what the platform has ended is the shell that waited for it alone */
+	if (is_unsure &&
+	    (r == CM_E_CANCELLED || r == CM_E_TIMEOUT || (r == CM_OK && e->result.is_timed_out)))
+		cm_platform_wrap_end(e, run_other);
 	if (r == CM_OK || !is_unsure || r == CM_E_CANCELLED || r == CM_E_NOMEM)
 		return r;
 	/* once it was sent there is no second look at it */
@@ -105,6 +138,16 @@ static int legacy_next(struct cm_platform_exec *e, struct cm_wake *wake, const s
 	return CM_OK;
 }
 
+/* Until it has ended there is nobody who could ask for one. */
+static int legacy_signal(struct cm_platform_exec *e, const char *name, const struct cm_call *call,
+			 struct cm_error *err)
+{
+	(void)e;
+	(void)name;
+	(void)call;
+	return cm_error_set(err, CM_E_NOT_FOUND, 0, "the command has ended");
+}
+
 static void legacy_close(struct cm_platform_exec *e)
 {
 	cm_platform_result_clear(&e->result);
@@ -113,6 +156,7 @@ static void legacy_close(struct cm_platform_exec *e)
 static const struct cm_platform_way legacy_way = {
 	.begin = legacy_begin,
 	.next = legacy_next,
+	.signal = legacy_signal,
 	.close = legacy_close,
 };
 

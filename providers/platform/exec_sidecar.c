@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command by the program that runs beside the sandbox, where the platform says that there is one: lines
- * of JSON, as they come. Of its protocol only a command's end is a part, and no signal.
+ * of JSON, as they come. Its protocol has no signal: see exec_wrap.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 #define HEALTH_FIRST_MS 5000
 #define LINE_MAX_BYTES CM_JSON_MAX_BYTES
 #define READ_SIZE (64UL * 1024)
+#define BODY_MAX (16UL * 1024 * 1024)
 
 static const struct cm_platform_way sidecar_way;
 
@@ -44,7 +45,8 @@ static bool ask_health(struct cm_platform *p, struct cm_platform_session *s,
 	bool is_good;
 
 	/* what it is sent goes in clear text, unless it says https or is of this host */
-	if (cm_http_check_url(s->sandbox.instance_url, "instanceUrl", NULL) < 0)
+	if (cm_http_check_url(s->sandbox.instance_url, "instanceUrl", NULL) < 0 ||
+	    !cm_platform_settings_allow(&p->settings, s->sandbox.instance_url))
 		return false;
 	do
 		is_good = is_healthy(p, s->sandbox.instance_url, call);
@@ -53,9 +55,10 @@ static bool ask_health(struct cm_platform *p, struct cm_platform_session *s,
 	return is_good;
 }
 
+static const char *const headers[] = { "content-type: application/json", NULL };
+
 static int open_answer(struct cm_platform_exec *e, const struct cm_call *call, struct cm_error *err)
 {
-	static const char *const headers[] = { "content-type: application/json", NULL };
 	struct cm_platform_session *s = cm_platform_exec_session(e);
 	CM_AUTO_FREE char *address = cm_asprintf("%s/exec", s->sandbox.instance_url);
 	struct cm_call own = { e->until_ms < call->deadline_ms ? e->until_ms : call->deadline_ms,
@@ -64,16 +67,80 @@ static int open_answer(struct cm_platform_exec *e, const struct cm_call *call, s
 		.method = "POST",
 		.url = address,
 		.headers = headers,
-		.body = e->request.data,
-		.body_len = e->request.len,
 		.first_byte_ms = UINT32_MAX,
 		.idle_ms = UINT32_MAX,
 	};
 
+	struct cm_buf body;
+	int r;
+
 	if (!address)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a command");
-	return cm_http_stream_open(cm_platform_of(s->base.provider)->http, &request, &own,
-				   &e->answer, err);
+	cm_buf_init(&body, BODY_MAX);
+	r = cm_platform_wrap_write(e, &body, err);
+	request.body = body.data;
+	request.body_len = body.len;
+	if (r == CM_OK)
+		r = cm_http_stream_open(cm_platform_of(s->base.provider)->http, &request, &own,
+					&e->answer, err);
+	/* variables may be secrets */
+	if (body.data)
+		explicit_bzero(body.data, body.len);
+	cm_buf_clear(&body);
+	return r;
+}
+
+/* The exit status among the lines of a whole answer; -1: there is none. */
+static int find_exit(const char *text, size_t len)
+{
+	int code = -1;
+
+	while (len > 0 && code < 0) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end ? (size_t)(end - text) : len;
+		struct cm_platform_line line = { 0 };
+
+		if (cm_platform_line_read(text, n, &line) == CM_OK &&
+		    line.kind == CM_PLATFORM_LINE_EXIT)
+			code = line.exit_code;
+		free(line.data);
+		n += end ? 1 : 0;
+		text += n;
+		len -= n;
+	}
+	return code;
+}
+
+/* Another command, beside the one that may run. */
+static int run_other(struct cm_platform_exec *e, const struct cm_buf *body,
+		     const struct cm_call *call, int *ret_exit_code, struct cm_error *err)
+{
+	struct cm_platform_session *s = cm_platform_exec_session(e);
+	CM_AUTO_FREE char *address = cm_asprintf("%s/exec", s->sandbox.instance_url);
+	struct cm_http_request request = { .method = "POST",
+					   .url = address,
+					   .headers = headers,
+					   .body = body->data,
+					   .body_len = body->len };
+	struct cm_http_answer answer = { 0 };
+	int r;
+
+	if (!address)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a signal");
+	r = cm_http_send(cm_platform_of(s->base.provider)->http, &request, call, &answer, err);
+	if (r < 0)
+		return r;
+	*ret_exit_code = answer.status == 200 ? find_exit(answer.body.data, answer.body.len) : -1;
+	cm_http_answer_clear(&answer);
+	return *ret_exit_code < 0 ? cm_error_set(err, CM_E_REMOTE, 0,
+						 "the sandbox's sidecar did not send a signal")
+				  : CM_OK;
+}
+
+static int sidecar_signal(struct cm_platform_exec *e, const char *name, const struct cm_call *call,
+			  struct cm_error *err)
+{
+	return cm_platform_wrap_signal(e, run_other, name, call, err);
 }
 
 /* The request broke: whether it was started is not known, and it is not to run twice. */
@@ -82,6 +149,9 @@ static int after_failure(struct cm_platform_exec *e, int r, const struct cm_call
 {
 	struct cm_platform_session *s = cm_platform_exec_session(e);
 
+	/* nobody waits for it any more, and it may run */
+	if (r == CM_E_CANCELLED || r == CM_E_TIMEOUT)
+		cm_platform_wrap_end(e, run_other);
 	if (r == CM_E_CANCELLED || r == CM_E_NOMEM)
 		return r;
 	if (r == CM_E_TIMEOUT && cm_clock_mono_ms() < call->deadline_ms) {
@@ -108,7 +178,7 @@ int cm_platform_sidecar_start(struct cm_platform_exec *e, const struct cm_call *
 	s->has_asked_sidecar = true;
 	if (!s->has_sidecar) {
 		/* so that not every command waits for it; what cannot be kept is asked again */
-		(void)cm_platform_keep_save(s, NULL);
+		cm_platform_keep_no_sidecar(s);
 		return CM_PLATFORM_OTHER_WAY;
 	}
 	r = open_answer(e, call, err);
@@ -253,5 +323,6 @@ static void sidecar_close(struct cm_platform_exec *e)
 
 static const struct cm_platform_way sidecar_way = {
 	.next = sidecar_next,
+	.signal = sidecar_signal,
 	.close = sidecar_close,
 };

@@ -26,6 +26,10 @@ static int connect_socket(struct cm_platform_exec *e, const struct cm_call *call
 	int64_t end = cm_clock_mono_ms() + HANDSHAKE_MS;
 	struct cm_call own = { end < call->deadline_ms ? end : call->deadline_ms, call->cancel_fd };
 
+	if (!cm_platform_settings_allow(&p->settings, s->lease.endpoint))
+		return cm_error_set(
+			err, CM_E_PROTOCOL, 0,
+			"the platform names an address of this machine for its commands");
 	return cm_ws_open(p->http, s->lease.endpoint, protocols, &own, &e->ws, ret_status, err);
 }
 
@@ -242,6 +246,9 @@ static int socket_next(struct cm_platform_exec *e, struct cm_wake *wake, const s
 		case CM_WS_PONG:
 			break;
 		}
+		/* messages that are no news, and no end of them */
+		if (news.kind == 0 && cm_wake_is_set(wake))
+			news.kind = CM_PLATFORM_NEWS_WOKEN;
 	}
 	*ret = news;
 	return CM_OK;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "providers/remote/record.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/num.h"
 
@@ -20,6 +21,7 @@
 #define KEY_DEFINITION "definition"
 #define STATE_STOPPED "stopped"
 #define KEY_CHECKPOINT "checkpoint"
+#define CAPTURED "captured"
 /* its sidecar was asked, and did not answer */
 #define KEY_SIDECAR "sidecar"
 #define SIDECAR_NONE "none"
@@ -182,7 +184,7 @@ static int fill_record(const struct cm_platform_session *s, struct cm_record *re
 		{ KEY_SEED, s->seed },
 		{ KEY_ENV, s->env_names },
 		{ KEY_STATE, s->is_stopped ? STATE_STOPPED : NULL },
-		{ KEY_CHECKPOINT, s->has_checkpoint ? "captured" : NULL },
+		{ KEY_CHECKPOINT, s->has_checkpoint ? CAPTURED : NULL },
 		{ KEY_SIDECAR, s->has_asked_sidecar && !s->has_sidecar ? SIDECAR_NONE : NULL },
 	};
 	int r = account_of(platform_of(s), account, err);
@@ -211,8 +213,10 @@ int cm_platform_keep_save(const struct cm_platform_session *s, struct cm_error *
 
 	if (r == CM_OK)
 		r = read_own(platform_of(s), &records, s->base.id, &record, err);
-	if (r == CM_E_NOT_FOUND)
+	if (r == CM_E_NOT_FOUND) {
+		cm_error_clear(err);
 		r = CM_OK;
+	}
 	if (r == CM_OK)
 		r = fill_record(s, &record, err);
 	if (r == CM_OK)
@@ -220,6 +224,55 @@ int cm_platform_keep_save(const struct cm_platform_session *s, struct cm_error *
 	cm_record_clear(&record);
 	cm_records_close(&records);
 	return r;
+}
+
+/* By who holds its lock. */
+static int change(const struct cm_platform_session *s, const struct cm_records *records,
+		  const char *key, const char *value, struct cm_error *err)
+{
+	struct cm_record record = { 0 };
+	const char *sandbox;
+	int r = read_own(platform_of(s), records, s->base.id, &record, err);
+
+	if (r < 0)
+		return r;
+	sandbox = cm_record_get(&record, CM_RECORD_PROVIDER_ID);
+	if (sandbox && s->sandbox.id && strcmp(sandbox, s->sandbox.id) == 0) {
+		r = cm_record_set(&record, key, value, err);
+		if (r == CM_OK)
+			r = cm_record_write(records, s->base.id, &record, err);
+	}
+	cm_record_clear(&record);
+	return r;
+}
+
+static int change_locked(const struct cm_platform_session *s, const char *key, const char *value,
+			 const struct cm_call *call, struct cm_error *err)
+{
+	struct cm_records records = CM_RECORDS_INIT;
+	CM_AUTO_FD int lock = -1;
+	int r = open_records(platform_of(s), OF_SESSIONS, &records, err);
+
+	if (r == CM_OK)
+		r = cm_record_lock(&records, s->base.id, call, &lock, err);
+	if (r == CM_OK)
+		r = change(s, &records, key, value, err);
+	cm_records_close(&records);
+	return r;
+}
+
+int cm_platform_keep_checkpoint(const struct cm_platform_session *s, const struct cm_call *call,
+				struct cm_error *err)
+{
+	return change_locked(s, KEY_CHECKPOINT, CAPTURED, call, err);
+}
+
+void cm_platform_keep_no_sidecar(const struct cm_platform_session *s)
+{
+	struct cm_call now = { cm_clock_mono_ms(), -1 };
+
+	/* what cannot be kept is asked again */
+	(void)change_locked(s, KEY_SIDECAR, SIDECAR_NONE, &now, NULL);
 }
 
 int cm_platform_keep_remove(const struct cm_platform_session *s, struct cm_error *err)
@@ -330,7 +383,11 @@ int cm_platform_keep_set_definition(struct cm_platform *p, const char *name, con
 	if (r == CM_OK)
 		r = read_own(p, &records, name, &record, err);
 	cm_record_clear(&record);
-	if (r == CM_OK || r == CM_E_NOT_FOUND)
+	if (r == CM_E_NOT_FOUND && definition) {
+		cm_error_clear(err);
+		r = CM_OK;
+	}
+	if (r == CM_OK)
 		r = definition ? write_definition(p, &records, name, definition, err)
 			       : cm_record_remove(&records, name, err);
 	cm_records_close(&records);

@@ -13,8 +13,16 @@
 
 /* CM_E_NOT_FOUND: there is no such session here. CM_E_EXISTS: there is one, and not of this account. */
 int cm_platform_keep_load(struct cm_platform_session *s, struct cm_error *err);
-/* What others keep in its record stays. */
+/* By who holds its lock. What others keep in its record stays. */
 int cm_platform_keep_save(const struct cm_platform_session *s, struct cm_error *err);
+/*
+ * What has come to be known of its sandbox, and nothing else. Under its lock, which is asked for; where
+ * the sandbox there is another by now, nothing is written.
+ */
+int cm_platform_keep_checkpoint(const struct cm_platform_session *s, const struct cm_call *call,
+				struct cm_error *err);
+/* Not where somebody holds the lock: that may be who waits for this. */
+void cm_platform_keep_no_sidecar(const struct cm_platform_session *s);
 /* What is not there is CM_OK. */
 int cm_platform_keep_remove(const struct cm_platform_session *s, struct cm_error *err);
 /* What is in the record alone: repository, labels. */
@@ -31,7 +39,7 @@ void cm_platform_keep_unlock(const struct cm_platform_session *s, bool is_over, 
 /* *ret is the caller's. CM_E_NOT_FOUND. */
 int cm_platform_keep_definition(struct cm_platform *p, const char *name, char **ret,
 				struct cm_error *err);
-/* definition NULL: it goes. */
+/* definition NULL: it goes; CM_E_NOT_FOUND. */
 int cm_platform_keep_set_definition(struct cm_platform *p, const char *name, const char *definition,
 				    struct cm_error *err);
 int cm_platform_keep_definitions(struct cm_platform *p, struct cm_strv *ret, struct cm_error *err);

@@ -7,6 +7,9 @@
 #include "providers/platform/sessions.h"
 #include "runtime/base/fd.h"
 
+/* how often a capture is asked for until it is of all there is */
+#define STOP_CAPTURES 3
+
 static struct cm_platform *platform_of(const struct cm_platform_session *s)
 {
 	return cm_platform_of(s->base.provider);
@@ -14,14 +17,18 @@ static struct cm_platform *platform_of(const struct cm_platform_session *s)
 
 /* --- its files kept -------------------------------------------------------------------------- */
 
-/* *ret: the checkpoint's name, the caller's; NULL: nothing was captured. */
-static int capture(struct cm_platform_session *s, const struct cm_call *call, char **ret,
-		   struct cm_error *err)
+/*
+ * *ret: the checkpoint's name, the caller's; NULL: nothing was captured. *ret_is_whole: of what is there now,
+ * and not by a capture that had begun before.
+ */
+static int capture_only(struct cm_platform_session *s, const struct cm_call *call, char **ret,
+			bool *ret_is_whole, struct cm_error *err)
 {
 	struct cm_platform_checkpoint checkpoint = { 0 };
 	int r;
 
 	*ret = NULL;
+	*ret_is_whole = false;
 	if (!cm_platform_is_running(s))
 		return CM_OK;
 	r = cm_platform_capture(platform_of(s), s, call, &checkpoint, err);
@@ -33,29 +40,70 @@ static int capture(struct cm_platform_session *s, const struct cm_call *call, ch
 		return CM_OK;
 	}
 	s->has_checkpoint = true;
-	r = cm_platform_keep_save(s, err);
-	if (r < 0) {
-		free(checkpoint.name);
-		return r;
-	}
+	*ret_is_whole = checkpoint.status == CM_PLATFORM_CAPTURED;
 	/* a service that does not say calls it by what it was given */
 	*ret = checkpoint.name ? checkpoint.name : cm_strdup(s->base.id);
 	return *ret ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "no memory for a checkpoint");
 }
 
-/* The platform has no stop: its idle time ends a sandbox, and a checkpoint has the files by then. */
-int cm_platform_stop(struct cm_session *base, const struct cm_call *call, struct cm_error *err)
+static int capture(struct cm_platform_session *s, const struct cm_call *call, char **ret,
+		   struct cm_error *err)
 {
-	struct cm_platform_session *s = cm_platform_session_of(base);
+	bool is_whole = false;
+	int r = capture_only(s, call, ret, &is_whole, err);
+
+	if (r == CM_OK && *ret)
+		r = cm_platform_keep_checkpoint(s, call, err);
+	if (r < 0) {
+		free(*ret);
+		*ret = NULL;
+	}
+	return r;
+}
+
+/*
+ * The platform has no stop: a sandbox costs until its idle time is over. Its files are in the checkpoint,
+ * with which the next start begins, so that it need not wait for that. A failure is no harm: it costs on.
+ */
+static void end_sandbox(struct cm_platform_session *s, bool is_whole, const struct cm_call *call)
+{
+	struct cm_platform *p = platform_of(s);
+	struct cm_error why = CM_ERROR_INIT;
+
+	if (p->settings.is_e2b)
+		cm_error_set(&why, CM_E_UNSUPPORTED, 0, "one of e2b is not more than its sandbox");
+	else if (!is_whole)
+		cm_error_set(&why, CM_E_BUSY, 0, "its checkpoint was begun by another client");
+	else if (cm_platform_delete(p, s, call, &why) == CM_OK) {
+		cm_platform_session_lose(s);
+		return;
+	}
+	cm_platform_note(p,
+			 "the sandbox of session '%s' still runs, until the platform's idle time "
+			 "ends it: %s",
+			 s->base.id, why.msg);
+}
+
+static int stop(struct cm_platform_session *s, const struct cm_call *call, struct cm_error *err)
+{
 	CM_AUTO_FREE char *name = NULL;
+	bool is_whole = false;
 	int r;
 
 	if (s->is_stopped)
 		return CM_OK;
-	r = capture(s, call, &name, err);
-	if (r < 0)
-		return r;
-	if (!name)
+	/* one that had begun before may lack what was written since */
+	for (unsigned int i = 0; i < STOP_CAPTURES && !is_whole; i++) {
+		free(name);
+		r = capture_only(s, call, &name, &is_whole, err);
+		if (r < 0)
+			return r;
+		if (!name)
+			break;
+	}
+	if (name)
+		end_sandbox(s, is_whole, call);
+	else
 		cm_platform_note(platform_of(s),
 				 "no checkpoint of session '%s' was made: its sandbox does not run "
 				 "any more, and the files are those of the last checkpoint",
@@ -65,21 +113,38 @@ int cm_platform_stop(struct cm_session *base, const struct cm_call *call, struct
 	return cm_platform_keep_save(s, err);
 }
 
+int cm_platform_stop(struct cm_session *base, const struct cm_call *call, struct cm_error *err)
+{
+	struct cm_platform_session *s = cm_platform_session_of(base);
+	CM_AUTO_FD int lock = -1;
+	int r = cm_platform_keep_lock(s, call, &lock, err);
+
+	if (r == CM_OK)
+		r = cm_platform_session_reload(s, err);
+	return r < 0 ? r : stop(s, call, err);
+}
+
 static int remove_sandbox(struct cm_platform_session *s, const struct cm_call *call,
 			  struct cm_error *err)
 {
 	struct cm_platform *p = platform_of(s);
 	struct cm_error why = CM_ERROR_INIT;
+	bool was_there = false;
 	int r = CM_OK;
 
 	/* by the sandbox's id, so that it goes first */
 	if (!p->settings.is_e2b)
-		r = cm_platform_forget(p, s, call, &why);
+		r = cm_platform_forget(p, s, call, &was_there, &why);
 	if (r == CM_E_CANCELLED || r == CM_E_TIMEOUT)
 		return cm_error_set(err, r, why.sys_errno, "%s", why.msg);
 	if (r < 0)
 		cm_platform_note(p, "the checkpoint of session '%s' was left: %s", s->base.id,
 				 why.msg);
+	else if (!p->settings.is_e2b && s->has_checkpoint && !was_there)
+		cm_platform_note(p,
+				 "the platform did not find the checkpoint of session '%s': it may "
+				 "have been left there",
+				 s->base.id);
 	return cm_platform_delete(p, s, call, err);
 }
 

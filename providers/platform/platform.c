@@ -12,6 +12,10 @@
  * provider's own network, so that NETWORK_INTERNET is had, and NETWORK_NONE is not. Its protocols have no
  * standard input and no terminal. The sizes of a sandbox are its template's. Labels are in the record that
  * this host has of a session, as is what finds the session at all.
+ *
+ * SIGNAL and EXEC_TIMEOUT hold on each way to a command: see exec_wrap.c for those that have no signal of
+ * their own. On the last of them (a proxy without leases) a command has ended when its start is told, so
+ * that what can be done until then is to give the call up, which ends the command.
  */
 const struct cm_provider_ops cm_platform_ops = {
 	.abi = CM_PROVIDER_ABI,

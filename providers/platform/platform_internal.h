@@ -28,7 +28,8 @@ struct cm_platform_session {
 	char *workdir;
 	/* the checkpoint that it begins with as long as it has none of its own; may be NULL */
 	char *seed;
-	bool is_temporary;
+	/* its name was made for it, and is nobody else's; it may be kept all the same */
+	bool has_made_name;
 	/* of its commands, as far as this process was told them */
 	struct cm_strv env;
 	/* the names of those that it was made with; may be NULL */
@@ -89,7 +90,7 @@ int cm_platform_look(struct cm_platform *p, const struct cm_platform_session *s,
 int cm_platform_delete(struct cm_platform *p, const struct cm_platform_session *s,
 		       const struct cm_call *call, struct cm_error *err);
 int cm_platform_forget(struct cm_platform *p, const struct cm_platform_session *s,
-		       const struct cm_call *call, struct cm_error *err);
+		       const struct cm_call *call, bool *ret_was_there, struct cm_error *err);
 /* A sandbox that is gone is SKIPPED. */
 int cm_platform_capture(struct cm_platform *p, const struct cm_platform_session *s,
 			const struct cm_call *call, struct cm_platform_checkpoint *ret,
@@ -115,6 +116,8 @@ int cm_platform_session_new(struct cm_platform *p, const char *id, struct cm_pla
 /* The sandbox that it has, as it is now. CM_E_NOT_FOUND: it is gone. */
 int cm_platform_session_look(struct cm_platform_session *s, const struct cm_call *call,
 			     struct cm_error *err);
+/* What the record has by now, by who holds the lock: another client may have changed it. */
+int cm_platform_session_reload(struct cm_platform_session *s, struct cm_error *err);
 /* A session that begins with a checkpoint of another, and else is as that is. */
 int cm_platform_create_clone(const struct cm_platform_session *from, const char *id,
 			     const char *checkpoint, const struct cm_call *call,

@@ -136,15 +136,15 @@ static int take_spec(struct cm_platform_session *s, const struct cm_spec *spec,
 /* --- a sandbox for it ------------------------------------------------------------------------ */
 
 /*
- * Did this call make it? A temporary session's name is nobody else's. Of one with a name there may be a
+ * Did this call make it? A name that was made is nobody else's. Of one with a name of its user's there may be a
  * sandbox that another host has made, which is not to go: only one as old as the call is ours.
  */
 static bool is_ours(const struct cm_platform_session *s, int64_t began_ms)
 {
 	int64_t created_ms = s->sandbox.created_ms;
 
-	return s->is_temporary || (created_ms >= began_ms - CLOCKS_DIFFER_MS &&
-				   created_ms <= cm_clock_real_ms() + CLOCKS_DIFFER_MS);
+	return s->has_made_name || (created_ms >= began_ms - CLOCKS_DIFFER_MS &&
+				    created_ms <= cm_clock_real_ms() + CLOCKS_DIFFER_MS);
 }
 
 /* What was made is gone again, or a note says what was left. */
@@ -340,7 +340,7 @@ static int bring_up(struct cm_platform_session *s, const struct cm_call *call, s
 /* What this host remembers of it, and what is asked for. */
 static int prepare(struct cm_platform_session *s, const struct cm_spec *spec, struct cm_error *err)
 {
-	int r = s->is_temporary ? CM_E_NOT_FOUND : cm_platform_keep_load(s, err);
+	int r = s->has_made_name ? CM_E_NOT_FOUND : cm_platform_keep_load(s, err);
 
 	s->base.is_new = r == CM_E_NOT_FOUND;
 	if (s->base.is_new)
@@ -365,7 +365,7 @@ int cm_platform_create(struct cm_provider *base, const struct cm_spec *spec,
 		r = cm_platform_session_new(cm_platform_of(base), id ? id : temporary, &s, err);
 	if (r < 0 || !s)
 		return r;
-	s->is_temporary = !id;
+	s->has_made_name = !id;
 	r = cm_platform_keep_lock(s, call, &lock, err);
 	if (r == CM_OK)
 		r = prepare(s, spec, err);
@@ -446,7 +446,7 @@ int cm_platform_attach(struct cm_provider *base, const char *id, const struct cm
 }
 
 /* Another client may have given it a new sandbox meanwhile, or removed it. */
-static int load_again(struct cm_platform_session *s, struct cm_error *err)
+int cm_platform_session_reload(struct cm_platform_session *s, struct cm_error *err)
 {
 	CM_AUTO_FREE char *before = cm_strdup(s->sandbox.id);
 	int r = cm_platform_keep_load(s, err);
@@ -466,6 +466,6 @@ int cm_platform_start(struct cm_session *base, const struct cm_call *call, struc
 	int r = cm_platform_keep_lock(s, call, &lock, err);
 
 	if (r == CM_OK)
-		r = load_again(s, err);
+		r = cm_platform_session_reload(s, err);
 	return r < 0 ? r : bring_up(s, call, err);
 }

@@ -134,6 +134,11 @@ int cm_platform_settings_read(const struct cm_strv *env, struct cm_platform_sett
 	return r;
 }
 
+bool cm_platform_settings_allow(const struct cm_platform_settings *settings, const char *url)
+{
+	return !cm_http_is_loopback(url) || cm_http_is_loopback(settings->url);
+}
+
 void cm_platform_settings_clear(struct cm_platform_settings *settings)
 {
 	free(settings->url);

@@ -20,6 +20,8 @@ struct cm_platform_settings {
 };
 int cm_platform_settings_read(const struct cm_strv *env, struct cm_platform_settings *ret,
 			      struct cm_error *err);
+/* May an address that the platform answers with be followed? None of this machine, unless it is here. */
+bool cm_platform_settings_allow(const struct cm_platform_settings *settings, const char *url);
 void cm_platform_settings_clear(struct cm_platform_settings *settings);
 /*
  * Appends the address of a path below the project. has_provider: by the routes that name the

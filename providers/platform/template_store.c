@@ -149,8 +149,11 @@ int cm_platform_template_list(struct cm_provider *base, const struct cm_call *ca
 int cm_platform_template_remove(struct cm_provider *base, const char *name,
 				const struct cm_call *call, struct cm_error *err)
 {
+	int r;
+
 	(void)call;
 	if (!cm_text_is_session_id(name))
 		return not_found(name, err);
-	return cm_platform_keep_set_definition(cm_platform_of(base), name, NULL, err);
+	r = cm_platform_keep_set_definition(cm_platform_of(base), name, NULL, err);
+	return r == CM_E_NOT_FOUND ? not_found(name, err) : r;
 }

@@ -37,7 +37,7 @@
  */
 int cm_background_start(struct cm_session *s, const struct cm_exec_request *request,
 			const struct cm_call *call, struct cm_exec **ret, struct cm_error *err);
-/* Without `follows` a command that runs ends with an end of kind 0, after what it has printed. */
+/* Without `follows` a command that runs ends as CM_EXEC_LOST, after what it has printed. */
 int cm_background_attach(struct cm_session *s, const char *name, const uint64_t offsets[2],
 			 bool follows, const struct cm_call *call, struct cm_exec **ret,
 			 struct cm_error *err);

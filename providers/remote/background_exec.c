@@ -288,6 +288,9 @@ static int after_show(struct cm_background *b, const struct cm_exec_end *how,
 		return cm_background_error(&b->said, "follow a detached command", err);
 	if (b->is_running && b->follows)
 		return begin_follow(b, call, err);
+	/* what there is now, and that it goes on */
+	if (b->is_running)
+		b->end.kind = CM_EXEC_LOST;
 	b->phase = PHASE_OVER;
 	*ret = (struct cm_exec_event){ .kind = CM_EXEC_HAS_ENDED, .end = b->end };
 	return CM_OK;

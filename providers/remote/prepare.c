@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of things: checkout, setup; and around both of them the session's network, which it gets back
- * whatever becomes of them, and this host's record of what was done.
+ * whatever becomes of them.
  */
 #include "providers/remote/prepare.h"
 
@@ -13,6 +13,7 @@
 #include "providers/remote/prepare_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/spec/keys.h"
 
 #define NOTE_MAX 512
 /* for the network to be taken away again after a call that is over */
@@ -72,71 +73,20 @@ static int restore_network(struct cm_prep *p, int r, struct cm_error *err)
 				      .cancel_fd = -1 };
 	struct cm_error why = CM_ERROR_INIT;
 
-	if (p->network == p->spec->network)
+	if (p->network == p->own_network)
 		return r;
-	if (cm_session_network(p->session, p->spec->network, &call, &why) == CM_OK) {
-		p->network = p->spec->network;
+	if (cm_session_network(p->session, p->own_network, &call, &why) == CM_OK) {
+		p->network = p->own_network;
 		return r;
 	}
 	(void)cm_error_set(err, CM_E_ISOLATION, 0,
 			   "the session still has the network of its setup: %.300s", why.msg);
-	cm_error_hint(err, "'casemate rm %s': it has more than it was to have", p->session->id);
+	cm_error_hint(err, "'casemate rm --files --force %s': it has more than it was to have",
+		      p->session->id);
 	return CM_E_ISOLATION;
 }
 
-/* --- record ---------------------------------------------------------------------------------- */
-
-static void forget(struct cm_record *record)
-{
-	static const char *const keys[] = { CM_RECORD_CHECKOUT,	   CM_RECORD_REPO,
-					    CM_RECORD_BRANCH,	   CM_RECORD_SETUP_DIGEST,
-					    CM_RECORD_SETUP_STATE, CM_RECORD_SETUP_EXIT };
-
-	for (size_t i = 0; i < CM_ARRAY_SIZE(keys); i++)
-		(void)cm_record_set(record, keys[i], NULL, NULL);
-}
-
-/* Without it, all of it is looked for in the sandbox: it is no failure that there is none. */
-int cm_prep_open_record(struct cm_prep *p, struct cm_error *err)
-{
-	int r;
-
-	/* one that is temporary is prepared once */
-	if (!p->spec->session_id ||
-	    cm_records_open(p->config, p->session->provider->ops->name, &p->records, NULL) < 0)
-		return CM_OK;
-	p->has_records = true;
-	r = cm_record_read(&p->records, p->session->id, &p->record, err);
-	if (r == CM_E_NOMEM)
-		return r;
-	cm_error_clear(err);
-	/* another sandbox by the same name */
-	if (p->session->is_new)
-		forget(&p->record);
-	return CM_OK;
-}
-
-static void save_record(struct cm_prep *p)
-{
-	struct cm_error err = CM_ERROR_INIT;
-
-	if (p->has_records && cm_record_write(&p->records, p->session->id, &p->record, &err) < 0)
-		cm_prep_note(p, "%.400s", err.msg);
-}
-
 /* --- checkout -------------------------------------------------------------------------------- */
-
-/* What an earlier one made, and nothing else was asked for. */
-static bool is_recorded(const struct cm_prep *p)
-{
-	const char *repo = cm_record_get(&p->record, CM_RECORD_REPO);
-	const char *place = cm_record_get(&p->record, CM_RECORD_CHECKOUT);
-	const char *branch = cm_record_get(&p->record, CM_RECORD_BRANCH);
-
-	if (p->spec->branch && (!branch || strcmp(branch, p->spec->branch) != 0))
-		return false;
-	return repo && place && place[0] == '/' && cm_prep_same_repository(&p->url, repo);
-}
 
 int cm_prep_take_recorded(struct cm_prep *p, struct cm_error *err)
 {
@@ -153,19 +103,11 @@ static int checkout(struct cm_prep *p, struct cm_error *err)
 	int64_t since = cm_clock_mono_us();
 	int r;
 
-	if (!p->spec->repo || is_recorded(p))
+	if (!p->spec->repo || cm_prep_is_recorded(p))
 		return cm_prep_take_recorded(p, err);
 	r = cm_prep_checkout(p, err);
 	cm_prep_phase(p, "checkout", since);
-	if (r == CM_OK)
-		r = cm_record_set(&p->record, CM_RECORD_REPO, p->url.text, err);
-	if (r == CM_OK)
-		r = cm_record_set(&p->record, CM_RECORD_CHECKOUT, p->checkout, err);
-	if (r == CM_OK)
-		r = cm_record_set(&p->record, CM_RECORD_WORKDIR, p->workdir, err);
-	if (r == CM_OK && p->spec->branch)
-		r = cm_record_set(&p->record, CM_RECORD_BRANCH, p->spec->branch, err);
-	return r;
+	return r == CM_OK ? cm_prep_remember_checkout(p, err) : r;
 }
 
 static int parse_repository(struct cm_prep *p, struct cm_error *err)
@@ -208,8 +150,25 @@ struct cm_prep cm_prep_make(struct cm_session *s, const struct cm_prepare *prepa
 		.config = prepare->config,
 		.call = call,
 		.network = prepare->spec->network,
+		.own_network = prepare->spec->network,
 		.records = CM_RECORDS_INIT,
 	};
+}
+
+/* One that was there keeps the network that it has, unless another one is asked for. */
+static int find_network(struct cm_prep *p, struct cm_error *err)
+{
+	struct cm_session_info info = { 0 };
+	int r;
+
+	if (p->session->is_new || !cm_prep_can_switch(p->session->provider) ||
+	    cm_key_is_asked(CM_KEY_NETWORK, p->spec))
+		return CM_OK;
+	r = cm_session_info(p->session, p->call, &info, err);
+	if (r == CM_OK && info.network != 0)
+		p->network = p->own_network = info.network;
+	cm_session_info_clear(&info);
+	return r;
 }
 
 static bool has_work(const struct cm_spec *spec)
@@ -227,7 +186,7 @@ int cm_prepare_session(struct cm_session *s, const struct cm_prepare *prepare,
 	if (r == CM_OK)
 		r = cm_prep_open_record(&p, err);
 	/* two clients at once make one checkout: the other one finds it then */
-	if (r == CM_OK && p.has_records && has_work(prepare->spec)) {
+	if (r == CM_OK && p.has_records && (has_work(prepare->spec) || p.has_forgotten)) {
 		r = cm_record_lock(&p.records, s->id, call, &lock, err);
 		if (r == CM_OK) {
 			cm_record_clear(&p.record);
@@ -236,6 +195,10 @@ int cm_prepare_session(struct cm_session *s, const struct cm_prepare *prepare,
 		}
 	}
 	if (r == CM_OK)
+		r = cm_prep_check_record(&p, err);
+	if (r == CM_OK && has_work(prepare->spec))
+		r = find_network(&p, err);
+	if (r == CM_OK)
 		r = checkout(&p, err);
 	if (r == CM_OK)
 		r = cm_prep_keep_teardown(&p, err);
@@ -243,21 +206,11 @@ int cm_prepare_session(struct cm_session *s, const struct cm_prepare *prepare,
 		r = cm_prep_setup(&p, err);
 	r = restore_network(&p, r, err);
 	if (lock >= 0)
-		save_record(&p);
+		cm_prep_save_record(&p);
 	if (p.has_records)
 		cm_record_unlock(&p.records, s->id, &lock);
 	if (r == CM_OK)
 		*ret_cwd = cm_ptr_take(&p.checkout);
 	cm_prep_clear(&p);
 	return r;
-}
-
-void cm_prepare_forget(const struct cm_config *config, const struct cm_session *s)
-{
-	struct cm_records records = CM_RECORDS_INIT;
-
-	if (cm_records_open(config, s->provider->ops->name, &records, NULL) < 0)
-		return;
-	(void)cm_record_remove(&records, s->id, NULL);
-	cm_records_close(&records);
 }

@@ -44,7 +44,8 @@ struct cm_prepare {
  * CM_E_CHECKOUT, CM_E_SETUP (a command failed; the session stays usable, and it is not run again until
  * its text changes or spec->is_setup_again), CM_E_UNSUPPORTED (what of a checkout cannot be had there:
  * ssh, --lfs, ...), CM_E_DENIED, CM_E_NOT_FOUND and CM_E_REMOTE of the repository's server, CM_E_EXISTS
- * (something else has the checkout's place), CM_E_ISOLATION (the network could not be taken away again),
+ * (something else has the checkout's place, or the session was made with another one than the command
+ * line asks for), CM_E_ISOLATION (the network could not be taken away again),
  * and those of commands.
  */
 int cm_prepare_session(struct cm_session *s, const struct cm_prepare *prepare,

@@ -82,7 +82,7 @@ static int check_credential(const struct cm_prep *p, struct cm_error *err)
 		return refuse(
 			err, CM_E_UNSUPPORTED,
 			"credential helpers of this host are not asked for a remote session",
-			"give the token itself: CASEMATE_GIT_TOKEN, or --git-credential FILE");
+			"give the token itself: CASEMATE_GIT_TOKEN, or --git-credential file:PATH");
 	if (!cm_config_git_credential(p->config, p->spec, &user, &secret) ||
 	    cm_giturl_is_safe(&p->url))
 		return CM_OK;

@@ -306,7 +306,9 @@ static int clone(struct cm_prep *p, struct cm_error *err)
 		if (r < 0)
 			return cm_error_wrap(err, "cannot check out '%.150s'", p->url.text);
 	}
-	return run_git(p, clone_script, args, NULL, err);
+	r = run_git(p, clone_script, args, NULL, err);
+	p->is_cloned = r == CM_OK;
+	return r;
 }
 
 /* --- one that is there ----------------------------------------------------------------------- */
@@ -353,6 +355,15 @@ static int scrub(struct cm_prep *p, struct cm_error *err)
 	return r;
 }
 
+/* Of a checkout that a template or a command made. */
+static void tell_ignored(const struct cm_prep *p)
+{
+	if ((p->spec->ref || p->spec->pr > 0) && !cm_record_get(&p->record, CM_RECORD_CHECKOUT))
+		cm_prep_note(
+			p, "'%.200s' was there before, and is left as it is: --%s is not followed",
+			p->checkout, p->spec->ref ? "ref" : "pr");
+}
+
 static int switch_branch(struct cm_prep *p, struct cm_error *err)
 {
 	const struct cm_spec *spec = p->spec;
@@ -395,6 +406,7 @@ int cm_prep_checkout(struct cm_prep *p, struct cm_error *err)
 		return other_place(p, err);
 	if (p->place != CM_PREP_REPOSITORY)
 		return clone(p, err);
+	tell_ignored(p);
 	r = scrub(p, err);
 	return r == CM_OK ? switch_branch(p, err) : r;
 }

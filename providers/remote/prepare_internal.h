@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared between prepare.c (the order of things, network, record), prepare_check.c (refusals),
+ * Shared between prepare.c (the order of things, network), prepare_record.c (what this host remembers),
+ * prepare_check.c (refusals),
  * prepare_env.c (git's environment), prepare_git.c (checkout), prepare_error.c (what git's failures
  * mean), prepare_setup.c and prepare_teardown.c.
  */
@@ -34,8 +35,11 @@ struct cm_prep {
 	bool has_records;
 	struct cm_records records;
 	struct cm_record record;
-	/* what the session has right now */
+	/* it had what was of another sandbox */
+	bool has_forgotten;
+	/* what the session has right now, and what it is to have in the end */
 	enum cm_network network;
+	enum cm_network own_network;
 
 	/* of spec->repo */
 	bool has_url;
@@ -53,6 +57,8 @@ struct cm_prep {
 	char *failed_marker;
 	/* absolute; NULL without a repository */
 	char *checkout;
+	/* it was not there before */
+	bool is_cloned;
 };
 
 struct cm_prep cm_prep_make(struct cm_session *s, const struct cm_prepare *prepare,
@@ -60,6 +66,13 @@ struct cm_prep cm_prep_make(struct cm_session *s, const struct cm_prepare *prepa
 void cm_prep_clear(struct cm_prep *p);
 /* What this host remembers; that there is nothing is no failure. */
 int cm_prep_open_record(struct cm_prep *p, struct cm_error *err);
+/* What of it is ours, over what the file has by now. */
+void cm_prep_save_record(const struct cm_prep *p);
+/* CM_E_EXISTS: the command line asks for another checkout than the record has. */
+int cm_prep_check_record(const struct cm_prep *p, struct cm_error *err);
+/* The checkout was made before, and is as it is asked for. */
+bool cm_prep_is_recorded(const struct cm_prep *p);
+int cm_prep_remember_checkout(struct cm_prep *p, struct cm_error *err);
 /* The checkout that the record has. */
 int cm_prep_take_recorded(struct cm_prep *p, struct cm_error *err);
 /* spec->teardown into the record, where it has some. */

@@ -198,14 +198,18 @@ static int failed(const struct cm_prep *p, size_t i, size_t n, const struct cm_s
 {
 	char what[64];
 
-	(void)p;
 	(void)snprintf(what, sizeof(what), "setup command %zu of %zu failed (exit %d)", i, n,
 		       end->exit_code);
 	if (end->tail_len > 0)
 		(void)cm_shell_failed(end, CM_E_SETUP, err, "%s", what);
 	else
 		(void)cm_error_set(err, CM_E_SETUP, 0, "%s", what);
-	cm_error_hint(err, "the session can be used as it is; --setup-again runs it again");
+	if (p->spec->session_id || p->spec->is_kept)
+		cm_error_hint(err, "the session can be used as it is; --setup-again runs it again");
+	else
+		cm_error_hint(err,
+			      "what it printed is above; --session NAME keeps what a setup has "
+			      "made, to look at");
 	return CM_E_SETUP;
 }
 
@@ -247,7 +251,7 @@ static int run_and_mark(struct cm_prep *p, const char *digest, struct cm_error *
 
 	if (r == CM_OK)
 		r = cm_prep_network(
-			p, p->spec->setup_network ? p->spec->setup_network : p->spec->network, err);
+			p, p->spec->setup_network ? p->spec->setup_network : p->own_network, err);
 	if (r == CM_OK)
 		r = run_all(p, dir[0] ? dir : "/", env.v, &exit_code, err);
 	cm_prep_env_clear(&env);

@@ -6,8 +6,6 @@
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
 
-/* an array of texts */
-#define RECORD_TEARDOWN "teardown"
 #define TEARDOWN_MAX (256UL * 1024)
 
 int cm_prep_keep_teardown(struct cm_prep *p, struct cm_error *err)
@@ -26,13 +24,13 @@ int cm_prep_keep_teardown(struct cm_prep *p, struct cm_error *err)
 	cm_jw_end_array(&w);
 	if (cm_buf_status(&text) < 0)
 		return cm_error_set(err, CM_E_LIMIT, 0, "the teardown commands are too long");
-	return cm_record_set(&p->record, RECORD_TEARDOWN, text.data, err);
+	return cm_record_set(&p->record, CM_RECORD_TEARDOWN, text.data, err);
 }
 
 /* What was asked for, or else what the session was begun with. */
 static int find_commands(const struct cm_prep *p, struct cm_strv *ret, struct cm_error *err)
 {
-	const char *text = cm_record_get(&p->record, RECORD_TEARDOWN);
+	const char *text = cm_record_get(&p->record, CM_RECORD_TEARDOWN);
 	struct cm_json_doc *doc = NULL;
 	int r;
 

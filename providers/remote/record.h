@@ -33,10 +33,21 @@
 #define CM_RECORD_CHECKOUT "checkout"
 /* that it was put on last */
 #define CM_RECORD_BRANCH "branch"
+/* what it was made with; "": without; a list is sorted, one a line */
+#define CM_RECORD_REF "ref"
+#define CM_RECORD_PR "pr"
+#define CM_RECORD_BASE "base"
+#define CM_RECORD_SPARSE "sparse"
+/* "yes" or "no" */
+#define CM_RECORD_LFS "lfs"
 /* "sha256:...", and "done", or "failed" with its exit status */
 #define CM_RECORD_SETUP_DIGEST "setup_digest"
 #define CM_RECORD_SETUP_STATE "setup_state"
 #define CM_RECORD_SETUP_EXIT "setup_exit"
+/* JSON: an array of texts */
+#define CM_RECORD_TEARDOWN "teardown"
+/* whose sandbox checkout, setup and teardown are of */
+#define CM_RECORD_PREPARED_BY "prepared_by"
 
 struct cm_records {
 	/* <state>/remote/<provider> */

@@ -232,7 +232,7 @@ int cm_shell_run(const struct cm_shell *shell, const struct cm_call *call, struc
 	if (r < 0)
 		return r;
 	r = follow(&run, err);
-	if (r < 0)
+	if (r < 0 && !shell->is_last_resort)
 		kill_it(&run);
 	cm_exec_release(run.exec);
 	if (r == CM_E_TIMEOUT && run.has_own_deadline)

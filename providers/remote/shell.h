@@ -41,6 +41,8 @@ struct cm_shell {
 	bool is_root;
 	/* it does no harm twice */
 	bool is_idempotent;
+	/* it is how a command is ended: where it fails, it is not ended in this way itself */
+	bool is_last_resort;
 	/* 0: the call's deadline alone. Past it the script is killed: CM_E_TIMEOUT. */
 	uint64_t timeout_ms;
 	/*

@@ -6,14 +6,22 @@
  *
  * Modes go along without set-id and sticky bits, and so do times: to the nanosecond where tar is GNU's and
  * the tree goes in, else to the second. So do links that stay inside. Holes of files stay holes where
- * tar is GNU's, hard links become copies. Devices, fifos, sockets, and links that lead out are told, and
+ * tar is GNU's. Devices, fifos, sockets, and links that lead out are told, and
  * the rest goes on. Owners do not go along.
+ *
+ * Hard links become copies. In a stream out of a session one link can stand for as much as a file has: all
+ * of them together add at most as many bytes as files of the stream had so far, and CM_TREE_LINKED_MORE;
+ * holes do not count. They name what the same stream made before, among the first CM_TREE_MADE_MAX of
+ * its files, and never what was in the directory already. Others are told, and the rest goes on.
  */
 #ifndef CM_PROVIDERS_REMOTE_TREE_H
 #define CM_PROVIDERS_REMOTE_TREE_H
 
 #include "isolation/keeper/file_recv.h"
 #include "providers/provider.h"
+
+#define CM_TREE_LINKED_MORE (64ULL * 1024 * 1024)
+#define CM_TREE_MADE_MAX 1000000U
 
 /*
  * `path` of the session to where `to` was initialised for; its `failed` is told what does not come. The

@@ -4,6 +4,7 @@
  * have some.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
@@ -27,7 +28,28 @@ static const char get_script[] = CM_SHELL_WHY
 	"exec tar --format=gnu --hard-dereference -S -cf - \"$n\";; esac\n"
 	"exec tar -cf - \"$n\"\n";
 
+int cm_tree_check(const struct cm_call *call)
+{
+	struct pollfd p = { .fd = call->cancel_fd, .events = POLLIN };
+
+	if (call->cancel_fd >= 0 && poll(&p, 1, 0) > 0)
+		return -ECANCELED;
+	return cm_clock_mono_ms() >= call->deadline_ms ? -ETIMEDOUT : 0;
+}
+
+int cm_tree_gave_up(int error, const char *path, struct cm_error *err)
+{
+	if (error == -ECANCELED)
+		return cm_error_set(err, CM_E_CANCELLED, 0,
+				    "cannot copy all of '%.200s': it was given up", path);
+	(void)cm_error_set(err, CM_E_TIMEOUT, 0,
+			   "cannot copy all of '%.200s': the time for it is over", path);
+	cm_error_hint(err, "give it more time");
+	return CM_E_TIMEOUT;
+}
+
 struct source {
+	const char *path;
 	struct cm_exec *exec;
 	const struct cm_call *call;
 	struct cm_error *err;
@@ -44,7 +66,11 @@ struct source {
 /* One event. 1: *ret has bytes of the stream; 0: it has not, or there are no more; -1: a failure. */
 static int step(struct source *s, struct cm_exec_event *ret)
 {
-	s->code = cm_exec_next(s->exec, NULL, s->call, ret, s->err);
+	int e = cm_tree_check(s->call);
+
+	/* not every provider looks where it has something to tell at once */
+	s->code = e < 0 ? cm_tree_gave_up(e, s->path, s->err)
+			: cm_exec_next(s->exec, NULL, s->call, ret, s->err);
 	if (s->code < 0)
 		return -1;
 	if (ret->kind == CM_EXEC_HAS_ENDED) {
@@ -153,6 +179,8 @@ static int judge(struct source *s, int e, const char *path, bool has_top, struct
 {
 	if (s->code < 0)
 		return s->code;
+	if (e == -ECANCELED || e == -ETIMEDOUT)
+		return cm_tree_gave_up(e, path, err);
 	if (s->has_ended && s->how.kind == CM_EXEC_LOST)
 		return cm_error_set(err, CM_E_REMOTE, 0,
 				    "cannot copy '%.200s': the connection was "
@@ -196,7 +224,7 @@ int cm_tree_get(struct cm_session *s, const char *path, struct cm_file_receiver 
 	char top[NAME_MAX + 1];
 	const char *args[] = { NULL, NULL };
 	const struct cm_shell shell = { .session = s, .script = get_script, .args = args };
-	struct source source = { .call = call, .err = err };
+	struct source source = { .path = path, .call = call, .err = err };
 	struct cm_tree_sink *sink = NULL;
 	int r = cm_shell_path(path, &name, err);
 	int e;
@@ -206,7 +234,7 @@ int cm_tree_get(struct cm_session *s, const char *path, struct cm_file_receiver 
 	args[0] = name;
 	if (!find_top(name, top))
 		return cm_error_set(err, CM_E_INVALID, 0, "the path is too long");
-	if (cm_tree_sink_new(to, top, &sink) < 0)
+	if (cm_tree_sink_new(to, top, call, &sink) < 0)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a copy");
 	r = cm_shell_start(&shell, call, &source.exec, err);
 	if (r < 0) {

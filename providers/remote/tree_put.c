@@ -138,12 +138,15 @@ int cm_tree_put(struct cm_session *s, const struct cm_tree_source *source, const
 		r = cm_error_set(err, CM_E_INVALID, 0, "'%.200s' is no name of a file", to_name);
 	if (r == CM_OK)
 		r = look(s, dir, to_dir, call, &is_gnu, err);
-	if (r == CM_OK && cm_tree_walk_new(source, to_name, is_gnu, ret, &w) < 0)
+	if (r == CM_OK && cm_tree_walk_new(source, to_name, is_gnu, call, ret, &w) < 0)
 		r = cm_error_set(err, CM_E_NOMEM, 0, "no memory for a copy");
 	if (r == CM_OK)
 		r = (s->provider->caps & CM_CAP_STDIN) != 0
 			    ? extract(s, dir, is_gnu, NULL, w, to_dir, call, err)
 			    : put_by_file(s, dir, is_gnu, w, to_dir, call, err);
+	/* whoever asked it for more knows no more than that there was none */
+	if (r < 0 && w && cm_tree_walk_stopped(w) < 0)
+		r = cm_tree_gave_up(cm_tree_walk_stopped(w), source->path, err);
 	cm_tree_walk_free(w);
 	return r;
 }

@@ -2,7 +2,8 @@
 /*
  * Entries of an archive, each with a whole path and in any order, as the frames of a tree. A path is a
  * list of single names here, or is refused; directories in between are entered by name, which the
- * receiver does through no link.
+ * receiver does through no link. A hard link is a copy of a file that this archive made: which those are
+ * is remembered, as what stands in the directory besides may be anybody's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 
 #include "isolation/keeper/file_link.h"
 #include "providers/remote/tree_internal.h"
+#include "providers/remote/tree_made.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 
@@ -22,6 +24,11 @@
 
 struct cm_tree_sink {
 	struct cm_file_receiver *to;
+	const struct cm_call *call;
+	struct cm_tree_made made;
+	/* of files: what the stream had, and what links added to it */
+	uint64_t n_carried;
+	uint64_t n_linked;
 	char top[NAME_MAX + 1];
 	/* the directories that were entered, below the top */
 	char *names[CM_FILE_DEPTH_MAX];
@@ -36,13 +43,15 @@ struct cm_tree_sink {
 	char text[CM_FILE_PATH_MAX + 1];
 };
 
-int cm_tree_sink_new(struct cm_file_receiver *to, const char *top, struct cm_tree_sink **ret)
+int cm_tree_sink_new(struct cm_file_receiver *to, const char *top, const struct cm_call *call,
+		     struct cm_tree_sink **ret)
 {
 	struct cm_tree_sink *sink = cm_calloc(1, sizeof(*sink));
 
 	if (!sink)
 		return CM_E_NOMEM;
 	sink->to = to;
+	sink->call = call;
 	(void)snprintf(sink->top, sizeof(sink->top), "%s", top);
 	*ret = sink;
 	return CM_OK;
@@ -54,6 +63,7 @@ void cm_tree_sink_free(struct cm_tree_sink *sink)
 		return;
 	for (size_t i = 0; i < sink->depth; i++)
 		free(sink->names[i]);
+	free(sink->made.slots);
 	free(sink);
 }
 
@@ -66,14 +76,16 @@ static int refuse(struct cm_tree_sink *sink, enum cm_file_step step, int error, 
 
 /* --- paths ----------------------------------------------------------------------------------- */
 
-/* Single names, in sink->parts; false: it leads elsewhere, or is too long. */
-static bool split(struct cm_tree_sink *sink, const char *path)
+/* Single names, in sink->parts. 0; EINVAL: it leads elsewhere; ENAMETOOLONG; ELOOP: too deep. */
+static int split(struct cm_tree_sink *sink, const char *path)
 {
 	char *at;
 
 	sink->n_parts = 0;
-	if (path[0] == '/' || strlen(path) >= sizeof(sink->text))
-		return false;
+	if (path[0] == '/')
+		return EINVAL;
+	if (strlen(path) >= sizeof(sink->text))
+		return ENAMETOOLONG;
 	memcpy(sink->text, path, strlen(path) + 1);
 	at = sink->text;
 	while (*at != '\0') {
@@ -82,28 +94,31 @@ static bool split(struct cm_tree_sink *sink, const char *path)
 
 		at[len] = '\0';
 		if (len > 0 && strcmp(at, ".") != 0) {
-			if (!cm_file_name_is_single(at) ||
-			    sink->n_parts == CM_ARRAY_SIZE(sink->parts))
-				return false;
+			if (len > NAME_MAX)
+				return ENAMETOOLONG;
+			if (!cm_file_name_is_single(at))
+				return EINVAL;
+			if (sink->n_parts == CM_ARRAY_SIZE(sink->parts))
+				return ELOOP;
 			sink->parts[sink->n_parts++] = at;
 		}
 		at = next;
 	}
-	return true;
+	return 0;
 }
 
-/* The same without the top's name; false: it is not below the top. */
-static bool split_below(struct cm_tree_sink *sink, const char *path)
+/* The same without the top's name; EINVAL: it is not below the top, too. */
+static int split_below(struct cm_tree_sink *sink, const char *path)
 {
-	if (!split(sink, path))
-		return false;
-	if (sink->top[0] == '\0')
-		return true;
+	int error = split(sink, path);
+
+	if (error != 0 || sink->top[0] == '\0')
+		return error;
 	if (sink->n_parts == 0 || strcmp(sink->parts[0], sink->top) != 0)
-		return false;
+		return EINVAL;
 	sink->n_parts--;
 	memmove(&sink->parts[0], &sink->parts[1], sink->n_parts * sizeof(sink->parts[0]));
-	return true;
+	return 0;
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
@@ -229,7 +244,15 @@ static int go_there(struct cm_tree_sink *sink)
 
 static int end_file(struct cm_tree_sink *sink, bool is_whole)
 {
-	return send_plain(sink, CM_FRAME_END, is_whole ? 0 : CM_FRAMEF_FAILED, 0);
+	const struct cm_file_receiver *to = sink->to;
+	uint64_t before = to->n_entries;
+	struct stat st = { .st_ino = 0 };
+	int e;
+
+	if (to->fd >= 0 && fstat(to->fd, &st) < 0)
+		st.st_ino = 0;
+	e = send_plain(sink, CM_FRAME_END, is_whole ? 0 : CM_FRAMEF_FAILED, 0);
+	return e == 0 && to->n_entries > before ? cm_tree_made_add(&sink->made, &st) : e;
 }
 
 static int send_content(struct cm_tree_sink *sink, struct archive *a, struct archive_entry *entry)
@@ -242,8 +265,12 @@ static int send_content(struct cm_tree_sink *sink, struct archive *a, struct arc
 		const void *bytes = NULL;
 		size_t len = 0;
 		la_int64_t offset = 0;
-		int r = archive_read_data_block(a, &bytes, &len, &offset);
+		int r;
 
+		e = cm_tree_check(sink->call);
+		if (e < 0)
+			return e;
+		r = archive_read_data_block(a, &bytes, &len, &offset);
 		if (r == ARCHIVE_EOF)
 			break;
 		if (r < ARCHIVE_WARN) {
@@ -259,55 +286,128 @@ static int send_content(struct cm_tree_sink *sink, struct archive *a, struct arc
 		if (e == 0)
 			e = send_data(sink, bytes, len);
 		at = offset + (int64_t)len;
+		sink->n_carried += len;
 	}
 	if (e == 0 && size > at)
 		e = send_plain(sink, CM_FRAME_HOLE, 0, (uint64_t)(size - at));
 	return e < 0 ? e : end_file(sink, true);
 }
 
-/* What an earlier entry of this archive made, by its path below the top. A descriptor, or -errno. */
-static int open_made(struct cm_tree_sink *sink, const char *path)
-{
-	CM_AUTO_FD int dir = -1;
-	const char *top = sink->to->top_name;
-	struct stat st;
-	int fd;
+/* --- hard links ------------------------------------------------------------------------------ */
 
-	if (!split_below(sink, path) || sink->n_parts == 0)
-		return -EXDEV;
-	dir = openat(sink->to->top_fd, top[0] ? top : ".",
-		     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+/* A directory of a path below the top. A descriptor, or -errno. */
+static int open_above(struct cm_tree_sink *sink)
+{
+	const char *top = sink->to->top_name;
+	int dir = openat(sink->to->top_fd, top[0] ? top : ".",
+			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
 	for (size_t i = 0; dir >= 0 && i + 1 < sink->n_parts; i++) {
 		int below = openat(dir, sink->parts[i],
 				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int error = errno;
 
 		cm_fd_close(&dir);
+		errno = error;
 		dir = below;
 	}
-	if (dir < 0)
-		return -errno;
-	fd = openat(dir, sink->parts[sink->n_parts - 1],
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		return fd;
-	(void)close(fd);
-	return -EINVAL;
+	return dir < 0 ? -errno : dir;
 }
 
-static int copy_content(struct cm_tree_sink *sink, int fd)
+/*
+ * What an earlier entry of this archive made, by its path below the top. A descriptor; -EXDEV: it made
+ * nothing of that name; or -errno.
+ */
+static int open_made(struct cm_tree_sink *sink, const char *path, struct stat *ret)
 {
-	CM_AUTO_FREE char *buf = cm_malloc(COPY_SIZE);
-	ssize_t n = buf ? 1 : -1;
+	CM_AUTO_FD int dir = -1;
+	CM_AUTO_FD int fd = -1;
+	const char *name;
+
+	if (split_below(sink, path) != 0 || sink->n_parts == 0)
+		return -EXDEV;
+	name = sink->parts[sink->n_parts - 1];
+	dir = open_above(sink);
+	if (dir < 0)
+		return dir == -EMFILE || dir == -ENFILE || dir == -EACCES ? dir : -EXDEV;
+	/* before it is opened: what is somebody else's is not even touched */
+	if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(ret->st_mode) ||
+	    !cm_tree_made_has(&sink->made, ret))
+		return -EXDEV;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	return S_ISREG(ret->st_mode) && cm_tree_made_has(&sink->made, ret) ? cm_fd_take(&fd)
+									   : -EXDEV;
+}
+
+static bool may_add(const struct cm_tree_sink *sink, uint64_t len)
+{
+	return sink->n_linked + len <= sink->n_carried + CM_TREE_LINKED_MORE;
+}
+
+/* Data at `at` or behind it; without any both are the end. Where holes are not known all is data. */
+static void find_data(int fd, off_t at, off_t size, off_t *ret_from, off_t *ret_to)
+{
+	off_t from = lseek(fd, at, SEEK_DATA);
+	off_t to;
+
+	if (from < 0)
+		from = errno == ENXIO ? size : at;
+	if (from > size)
+		from = size;
+	to = lseek(fd, from, SEEK_HOLE);
+	*ret_from = from;
+	*ret_to = to <= from || to > size ? size : to;
+}
+
+/* 0; a positive errno: the file cannot be had, and the rest goes on; -errno: nothing does. */
+static int copy_data(struct cm_tree_sink *sink, int fd, char *buf, off_t from, off_t to)
+{
 	int e = 0;
 
-	while (e == 0 && n > 0) {
-		n = read(fd, buf, COPY_SIZE);
-		if (n > 0)
-			e = send_data(sink, buf, (size_t)n);
+	while (e == 0 && from < to) {
+		size_t len = to - from < (off_t)COPY_SIZE ? (size_t)(to - from) : COPY_SIZE;
+		ssize_t n;
+
+		e = cm_tree_check(sink->call);
+		if (e < 0)
+			return e;
+		if (!may_add(sink, len))
+			return EFBIG;
+		n = pread(fd, buf, len, from);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? errno : EIO;
+		sink->n_linked += (uint64_t)n;
+		from += n;
+		e = send_data(sink, buf, (size_t)n);
 	}
-	return e < 0 ? e : end_file(sink, n == 0);
+	return e;
+}
+
+/* Holes stay holes. As copy_data. */
+static int copy_content(struct cm_tree_sink *sink, int fd, off_t size)
+{
+	CM_AUTO_FREE char *buf = cm_malloc(COPY_SIZE);
+	off_t at = 0;
+	int e = buf ? 0 : -ENOMEM;
+
+	/* it has failed, which was told: nothing of it is needed */
+	while (e == 0 && at < size && sink->to->fd >= 0) {
+		off_t from;
+		off_t to;
+
+		find_data(fd, at, size, &from, &to);
+		e = cm_tree_check(sink->call);
+		if (e == 0 && from > at)
+			e = send_plain(sink, CM_FRAME_HOLE, 0, (uint64_t)(from - at));
+		if (e == 0)
+			e = copy_data(sink, fd, buf, from, to);
+		at = to;
+	}
+	return e;
 }
 
 /* name: as send_entry has it */
@@ -318,17 +418,27 @@ static int take_hard_link(struct cm_tree_sink *sink, const char *name, const cha
 	CM_AUTO_FREE char *copy = cm_strdup(name);
 	CM_AUTO_FD int fd = -1;
 	struct stat st;
+	uint64_t allocated;
+	int error;
 	int e;
 
 	if (!copy)
 		return -ENOMEM;
-	fd = open_made(sink, target);
+	fd = open_made(sink, target, &st);
 	if (fd < 0)
 		return refuse(sink, CM_FILE_STEP_LINK, -fd, path);
-	if (fstat(fd, &st) < 0)
-		return refuse(sink, CM_FILE_STEP_LINK, errno, path);
+	/* a guess, to begin none that will not be whole */
+	allocated = (uint64_t)st.st_blocks * 512;
+	if (!may_add(sink, allocated < (uint64_t)st.st_size ? allocated : (uint64_t)st.st_size))
+		return refuse(sink, CM_FILE_STEP_LINK, EFBIG, path);
 	e = send_entry(sink, st.st_mode, copy, NULL, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	return e < 0 ? e : copy_content(sink, fd);
+	if (e < 0)
+		return e;
+	error = copy_content(sink, fd, st.st_size);
+	if (error < 0)
+		return error;
+	e = end_file(sink, error == 0);
+	return e < 0 || error == 0 ? e : refuse(sink, CM_FILE_STEP_LINK, error, path);
 }
 
 /* --- entries --------------------------------------------------------------------------------- */
@@ -401,12 +511,20 @@ static int take_below(struct cm_tree_sink *sink, struct archive *a, struct archi
 int cm_tree_sink_take(struct cm_tree_sink *sink, struct archive *a, struct archive_entry *entry)
 {
 	const char *path = archive_entry_pathname(entry);
+	int e;
 
 	/* a name that is not UTF-8 where it has to be */
 	if (!path || path[0] == '\0')
 		return refuse(sink, CM_FILE_STEP_CREATE, EILSEQ, "?");
-	if (!split_below(sink, path))
-		return refuse(sink, CM_FILE_STEP_LEADS_OUT, 0, path);
+	e = cm_tree_check(sink->call);
+	if (e < 0)
+		return e;
+	e = split_below(sink, path);
+	if (e == ELOOP)
+		return refuse(sink, CM_FILE_STEP_DEPTH, 0, path);
+	/* it is the name that leads out: there is no link to be kept as it is */
+	if (e != 0)
+		return refuse(sink, CM_FILE_STEP_CREATE, e, path);
 	if (sink->is_over)
 		return -EBADMSG;
 	return sink->n_parts == 0 ? take_top(sink, a, entry, path)

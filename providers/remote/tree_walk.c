@@ -30,7 +30,10 @@ struct level {
 
 struct cm_tree_walk {
 	const struct cm_tree_source *source;
+	const struct cm_call *call;
 	struct cm_tree_sent *sent;
+	/* what cm_tree_check ended it with */
+	int stopped;
 	bool is_gnu;
 	struct archive *a;
 	struct archive_entry *entry;
@@ -80,13 +83,15 @@ static bool open_archive(struct cm_tree_walk *w)
 }
 
 int cm_tree_walk_new(const struct cm_tree_source *source, const char *to_name, bool is_gnu,
-		     struct cm_tree_sent *sent, struct cm_tree_walk **ret)
+		     const struct cm_call *call, struct cm_tree_sent *sent,
+		     struct cm_tree_walk **ret)
 {
 	struct cm_tree_walk *w = cm_calloc(1, sizeof(*w));
 
 	if (!w)
 		return CM_E_NOMEM;
 	w->source = source;
+	w->call = call;
 	w->sent = sent;
 	w->is_gnu = is_gnu;
 	w->fd = -1;
@@ -393,6 +398,11 @@ static int step(struct cm_tree_walk *w)
 	return archive_write_close(w->a) < ARCHIVE_WARN ? -ENOMEM : 0;
 }
 
+int cm_tree_walk_stopped(const struct cm_tree_walk *w)
+{
+	return w->stopped;
+}
+
 ssize_t cm_tree_walk_fill(void *data, void *buf, size_t size)
 {
 	struct cm_tree_walk *w = data;
@@ -403,7 +413,9 @@ ssize_t cm_tree_walk_fill(void *data, void *buf, size_t size)
 
 		cm_buf_reset(&w->out);
 		w->at = 0;
-		e = step(w);
+		/* a hole makes no bytes for as long as it lasts */
+		w->stopped = cm_tree_check(w->call);
+		e = w->stopped < 0 ? w->stopped : step(w);
 		if (e < 0)
 			return e;
 	}

@@ -42,7 +42,9 @@ const struct cm_command cm_commands[] = {
 		.summary = "make a session, and start nothing yet",
 		.details =
 			"Its repository is checked out, its jail made and its setup run with its first\n"
-			"command, once, however many come at the same time: 'casemate exec ID'.\n",
+			"command, once, however many come at the same time: 'casemate exec ID'.\n"
+			"Elsewhere (--provider) it is made and stopped, and takes no --repo, --setup or\n"
+			"--teardown: 'casemate start ID' does.\n",
 		.has_keys = true,
 		.takes_session = true,
 	},
@@ -367,7 +369,10 @@ const struct cm_command cm_commands[] = {
 		.summary = "end a session's processes and keep its files",
 		.details =
 			"      --root DIR             session root\n"
-			"      --no-teardown          do not run its --teardown commands before\n",
+			"      --no-teardown          do not run its --teardown commands before\n"
+			"\n"
+			"Elsewhere (--provider) its sandbox is paused, or its files are saved: what is\n"
+			"kept is the provider's.\n",
 	},
 	{
 		.name = "rm",
@@ -384,7 +389,9 @@ const struct cm_command cm_commands[] = {
 			"      --force                also with work that is nowhere else\n"
 			"\n"
 			"What has uncommitted changes, untracked files, stashes, or commits that no remote\n"
-			"has stays, as with 'casemate prune --files': the session is stopped, no more.\n",
+			"has stays, as with 'casemate prune --files': the session is stopped, no more.\n"
+			"Elsewhere (--provider) a session's files are in its sandbox alone: --files is\n"
+			"needed, and --force removes one that runs. What is in them is not looked at.\n",
 	},
 	{
 		.name = "prune",

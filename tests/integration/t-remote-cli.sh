@@ -7,94 +7,7 @@
 # shellcheck disable=SC2016,SC2216
 # SC2016: what single quotes keep from this shell is for the shell inside; SC2216: `run cp` reads
 . "$(dirname "${BASH_SOURCE[0]}")/lib-terminal.sh"
-
-helpers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/../helpers
-cp "$binaries/casemate-remote" "$top/bin/" || bail "no casemate-remote in '$binaries'"
-export limit=60
-key='e2b_0123456789abcdef0123456789abcdef01234567'
-
-# --- the service --------------------------------------------------------------------------------
-
-server=
-port=
-
-stop_server() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null
-	[ -z "$server" ] || wait "$server" 2>/dev/null
-	server=
-}
-ends+=(stop_server)
-
-start_server() {
-	mkdir -p "$top/service"
-	: >"$top/violations"
-	: >"$top/said"
-	$python "$helpers/e2b_server.py" --dir "$top/service" --violations "$top/violations" \
-		--log "$top/log" --api-key "$key" --template base,other >"$top/said" 2>"$top/server.err" &
-	server=$!
-	until_true 20 grep -q '^PORT ' "$top/said" || {
-		kill -0 "$server" 2>/dev/null && bail 'the stand-in does not start'
-		wait "$server"
-		[ $? = 77 ] && skip_all NAMESPACES 'the stand-in can make no sandbox'
-		bail 'the stand-in has failed'
-	}
-	port=$(sed -n 's/^PORT //p' "$top/said")
-}
-
-# service METHOD WHAT [JSON]: of its test interface
-service() {
-	$python - "$port" "$@" <<-'END'
-		import http.client, sys
-		port, method, what = sys.argv[1:4]
-		c = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
-		c.request(method, "/__test/" + what, sys.argv[4] if len(sys.argv) > 4 else None)
-		print(c.getresponse().read().decode())
-	END
-}
-
-# look EXPRESSION: of its state `s`
-look() { service GET state | $python -c "import json, sys; s = json.load(sys.stdin); print($1)"; }
-n_sandboxes() { look 'len(s["sandboxes"])'; }
-has_sandboxes() { [ "$(n_sandboxes)" = "$1" ]; }
-fault() { service POST faults "$1" >/dev/null; }
-
-# read EXPRESSION: of the JSON `j` in the last output
-read_json() { $python -c "import json, sys; j = json.load(open(sys.argv[1])); print($1)" "$work/out"; }
-
-# A clean environment, and then the service's.
-no_service() {
-	unset E2B_API_KEY E2B_API_URL E2B_SANDBOX_URL E2B_DOMAIN CASEMATE_PROVIDER
-	unset FACTORY_SANDBOX_PROVIDER MASTRA_PROJECT_ID MASTRA_ENVIRONMENT_ID
-	unset MASTRA_PLATFORM_ACCESS_TOKEN MASTRA_PLATFORM_SECRET_KEY
-	unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
-}
-
-use_service() {
-	no_service
-	export E2B_API_KEY=$key E2B_API_URL=http://127.0.0.1:$port E2B_SANDBOX_URL=http://127.0.0.1:$port
-	export CASEMATE_PROVIDER=e2b
-}
-
-begin_with() { # NAME
-	begin "$1"
-	# where is remembered what was made of a session
-	allow '(state|/var/lib)/casemate/remote(/e2b)? d 700'
-	use_service
-}
-
-nothing_left() {
-	until_true 10 has_sandboxes 0
-	ok "${1:-the service has no sandbox left}" || look '[x["sandboxID"] for x in s["sandboxes"]]'
-}
-
-# What a service answers with is no business of who reads the output.
-no_secrets() { # NAME
-	! grep -qF -e "$key" -e "${key#e2b_}" -e 'X-Access-Token: ' "$work/out" "$work/err" &&
-		! grep -qiE 'envdAccessToken|api-key: e2b' "$work/out" "$work/err"
-	ok "$1"
-}
-
-temporary=(--no-workspace --network internet)
+. "$(dirname "${BASH_SOURCE[0]}")/lib-e2b.sh"
 
 # --- which provider -----------------------------------------------------------------------------
 
@@ -128,7 +41,7 @@ run template ls
 refused 'sessions of this host have no templates yet' '--provider e2b *' 'no templates here'
 finish
 
-start_server
+start_service
 
 begin_with 'a wrong key'
 E2B_API_KEY=wrong_4711 run ls
@@ -504,65 +417,6 @@ run rm --files --force s
 nothing_left
 finish
 
-# --- signals ------------------------------------------------------------------------------------
-
-begin_with 'what is broken off'
-for at in 'POST /(v2/)?sandboxes( |$|\?)' 'process.Process/Start'; do
-	fault "[{\"match\": \"$at\", \"fault\": \"delay\", \"ms\": 1500, \"times\": 1}]"
-	start run "${temporary[@]}" -- sleep 30
-	sleep 0.7
-	kill -INT "$bg"
-	wait_bg
-	expect_status 130 "INT before the answer of $at"
-	nothing_left "nothing is left: $at"
-	fault "[{\"match\": \"$at\", \"fault\": \"delay_after\", \"ms\": 1500, \"times\": 1}]"
-	start run "${temporary[@]}" -- sleep 30
-	sleep 0.7
-	kill -TERM "$bg"
-	wait_bg
-	expect_status 143 "TERM before the answer of $at, which was carried out"
-	nothing_left "nothing is left: $at, which was carried out"
-done
-fault '[]'
-start run "${temporary[@]}" -- sh -c 'echo begun; sleep 30'
-until_true 20 grep -q begun "$work/out"
-kill -INT "$bg"
-wait_bg
-expect_status 130 'INT while the command runs'
-nothing_left 'nothing is left of it'
-start run "${temporary[@]}" -- sh -c 'trap "" INT TERM; echo begun; sleep 30'
-until_true 20 grep -q begun "$work/out"
-kill -INT "$bg"
-wait_bg
-[ "$rc" != 0 ]
-ok 'INT while a command runs that ignores it'
-nothing_left 'nothing is left of that'
-fault '[{"match": "DELETE /sandboxes/", "fault": "delay", "ms": 1000, "times": 1}]'
-start run "${temporary[@]}" -- true
-sleep 1
-kill -INT "$bg" 2>/dev/null
-wait_bg
-nothing_left 'INT while it is taken away'
-fault '[]'
-finish
-
-begin_with 'a service that fails'
-fault '[{"match": "DELETE /sandboxes/", "fault": "status", "code": 500, "times": 20}]'
-run run "${temporary[@]}" -- echo finished
-is "$(out)" finished 'the command has run'
-like "$(err)" '*casemate rm --files --force --provider e2b *' 'what was left is said'
-fault '[]'
-run ls -q
-left=$(out)
-run rm --files --force "$left"
-expect_status 0 'and removed'
-nothing_left
-fault '[{"match": "GET /(v2/)?sandboxes", "fault": "garbage_json", "times": 20}]'
-run ls
-expect_status 125 'no JSON'
-fault '[]'
-finish
-
 # --- templates, and what is not there -----------------------------------------------------------
 
 begin_with 'templates'
@@ -598,7 +452,7 @@ finish
 
 begin 'the service'
 is "$(cat "$top/violations")" '' 'every request was as it should be'
-stop_server
+stop_service
 finish
 
 done_testing

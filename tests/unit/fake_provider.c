@@ -413,5 +413,5 @@ void fake_provider_close(struct fake_provider *f)
 
 struct cm_call fake_call(void)
 {
-	return (struct cm_call){ .deadline_ms = cm_clock_mono_ms() + 30000, .cancel_fd = -1 };
+	return (struct cm_call){ .deadline_ms = cm_clock_mono_ms() + 90000, .cancel_fd = -1 };
 }

@@ -108,6 +108,7 @@ static void test_settings_refused(void **state)
 
 		assert_int_equal(read_settings(rows[i].variables, &s, &err), CM_E_INVALID);
 		assert_string_equal(err.msg, rows[i].msg);
+		assert_string_not_equal(err.hint, "");
 		assert_null(s.project);
 	}
 	for (size_t i = 0; i < CM_ARRAY_SIZE(urls); i++) {

@@ -13,6 +13,8 @@
 #include "tests/unit/fake_provider.h"
 #include "tests/unit/test_base.h"
 
+#include "runtime/spec/keys.h"
+
 #define SECRET "s3cret-t0ken"
 #define BACKEND "/usr/lib/git-core/git-http-backend"
 #define NOBODY 65534
@@ -26,6 +28,8 @@ static struct cm_spec spec;
 static struct cm_buf output;
 static struct cm_buf notes;
 static struct cm_buf phases;
+/* a provider that writes to its record while a phase is at work */
+static bool is_written_meanwhile;
 
 /* --- the server ------------------------------------------------------------------------------ */
 
@@ -228,10 +232,36 @@ static void on_note(void *data, const char *text)
 	cm_buf_putc(&notes, '\n');
 }
 
+static void read_record(struct cm_record *ret)
+{
+	struct cm_records records = CM_RECORDS_INIT;
+	struct cm_error err = CM_ERROR_INIT;
+
+	assert_int_equal(cm_records_open(&config, "fake", &records, &err), CM_OK);
+	assert_int_equal(cm_record_read(&records, fake.session.id, ret, &err), CM_OK);
+	cm_records_close(&records);
+}
+
+static void write_meanwhile(void)
+{
+	struct cm_records records = CM_RECORDS_INIT;
+	struct cm_record record = { { NULL, 0 }, { NULL, 0 } };
+	struct cm_error err = CM_ERROR_INIT;
+
+	assert_int_equal(cm_records_open(&config, "fake", &records, &err), CM_OK);
+	(void)cm_record_read(&records, fake.session.id, &record, &err);
+	assert_int_equal(cm_record_set(&record, "state", "stopped", &err), CM_OK);
+	assert_int_equal(cm_record_write(&records, fake.session.id, &record, &err), CM_OK);
+	cm_record_clear(&record);
+	cm_records_close(&records);
+}
+
 static void on_phase(void *data, const char *name, uint64_t us)
 {
 	(void)data;
 	(void)us;
+	if (is_written_meanwhile)
+		write_meanwhile();
 	cm_buf_puts(&phases, name);
 	cm_buf_putc(&phases, '\n');
 }
@@ -247,6 +277,7 @@ static int open_shell(const char *shell)
 	memset(&config, 0, sizeof(config));
 	cm_spec_init(&spec);
 	spec.network = CM_NETWORK_NONE;
+	is_written_meanwhile = false;
 	cm_buf_init(&output, 1024 * 1024);
 	cm_buf_init(&notes, 65536);
 	cm_buf_init(&phases, 65536);
@@ -400,7 +431,6 @@ static void test_refs(void **state)
 	/* a commit, of which a shallow clone has nothing */
 	{
 		char command[256];
-		CM_AUTO_FREE char *id = NULL;
 		char path[128];
 		char text[64] = "";
 
@@ -788,20 +818,155 @@ static void test_same_repository(void **state)
 	cm_giturl_clear(&url);
 }
 
+/* What a checkout was made with is what it is. */
+static void ask(enum cm_key key)
+{
+	spec.asked = UINT64_C(1) << key;
+}
+
+static void test_contradictions(void **state)
+{
+	unsigned int n;
+
+	(void)state;
+	need_server();
+	set_repo("repo.git");
+	set(&spec.session_id, "s");
+	set(&spec.ref, "topic");
+	fake.session.is_new = true;
+	expect("d/f", "4\n", "topic");
+	fake.session.is_new = false;
+	n = fake.n_started;
+	ask(CM_KEY_REF);
+	expect("d/f", "4\n", "topic");
+	set(&spec.ref, "v1");
+	expect_failure(CM_E_EXISTS, "made with another --ref: 'topic'");
+	/* a configuration file's */
+	spec.asked = 0;
+	expect("d/f", "4\n", "topic");
+	ask(CM_KEY_PR);
+	spec.pr = 7;
+	expect_failure(CM_E_EXISTS, "made without --pr");
+	ask(CM_KEY_SPARSE);
+	assert_int_equal(cm_strv_add(&spec.sparse, "d"), CM_OK);
+	expect_failure(CM_E_EXISTS, "made without --sparse");
+	ask(CM_KEY_LFS);
+	spec.has_lfs = true;
+	expect_failure(CM_E_EXISTS, "made with another --lfs: 'no'");
+	ask(CM_KEY_FROM);
+	set(&spec.base, "v1");
+	expect_failure(CM_E_EXISTS, "made without --from");
+	set_repo("empty.git");
+	spec.asked = 0;
+	expect("d/f", "4\n", "topic");
+	ask(CM_KEY_REPO);
+	expect_failure(CM_E_EXISTS, "made with another --repo: 'http://");
+	/* none of which the sandbox was asked about */
+	set_repo("repo.git");
+	assert_int_equal(fake.n_started, n);
+	/* where a branch begins that it is to go to */
+	ask(CM_KEY_FROM);
+	set(&spec.branch, "mine");
+	expect("d/f", "1\n", "mine");
+}
+
+static void test_sparse_again(void **state)
+{
+	(void)state;
+	need_server();
+	set_repo("repo.git");
+	set(&spec.session_id, "s");
+	assert_int_equal(cm_strv_add(&spec.sparse, "e"), CM_OK);
+	assert_int_equal(cm_strv_add(&spec.sparse, "d"), CM_OK);
+	expect("d/f", "3\n", "main");
+	ask(CM_KEY_SPARSE);
+	cm_strv_clear(&spec.sparse);
+	assert_int_equal(cm_strv_add(&spec.sparse, "d"), CM_OK);
+	assert_int_equal(cm_strv_add(&spec.sparse, "e"), CM_OK);
+	expect("d/f", "3\n", "main");
+	assert_int_equal(cm_strv_add(&spec.sparse, "f"), CM_OK);
+	expect_failure(CM_E_EXISTS, "made with another --sparse: 'd,e'");
+}
+
+/* One that a template has is as it is. */
+static void test_found(void **state)
+{
+	(void)state;
+	need_server();
+	set_repo("repo.git");
+	expect("d/f", "3\n", "main");
+	set(&spec.session_id, "s");
+	set(&spec.ref, "topic");
+	ask(CM_KEY_REF);
+	expect("d/f", "3\n", "main");
+	assert_non_null(strstr(notes.data, "--ref is not followed"));
+}
+
+static void test_record(void **state)
+{
+	struct cm_record record = { { NULL, 0 }, { NULL, 0 } };
+	const struct cm_prepare what = { .spec = &spec, .config = &config };
+	const struct cm_call call = fake_call();
+	struct cm_error err;
+	char *cwd = NULL;
+	unsigned int n;
+
+	(void)state;
+	if (fake.top[0] == '\0')
+		skip();
+	/* a run that is kept is found by its own name */
+	spec.is_kept = true;
+	is_written_meanwhile = true;
+	fake.session.is_new = true;
+	assert_int_equal(cm_strv_add(&config.env, "FAKE_KEY=a"), CM_OK);
+	assert_int_equal(cm_strv_add(&spec.setup, "true"), CM_OK);
+	assert_int_equal(cm_strv_add(&spec.teardown, "echo 1 >>ended"), CM_OK);
+	assert_int_equal(prepare(&cwd, &err), CM_OK);
+	read_record(&record);
+	assert_string_equal(cm_record_get(&record, "state"), "stopped");
+	assert_non_null(cm_record_get(&record, CM_RECORD_TEARDOWN));
+	assert_string_equal(cm_record_get(&record, CM_RECORD_SETUP_STATE), "done");
+	cm_record_clear(&record);
+	n = fake.n_started;
+	spec.is_kept = false;
+	set(&spec.session_id, "s");
+	fake.session.is_new = false;
+	assert_int_equal(prepare(&cwd, &err), CM_OK);
+	assert_int_equal(fake.n_started, n);
+	/* another account has another session by that name */
+	assert_int_equal(cm_strv_env_set(&config.env, "FAKE_KEY", "b"), CM_OK);
+	assert_int_equal(prepare(&cwd, &err), CM_OK);
+	assert_int_equal(fake.n_started, n + 1);
+	/* so has another sandbox, though there is nothing to do */
+	cm_strv_clear(&spec.setup);
+	cm_strv_clear(&spec.teardown);
+	fake.session.is_new = true;
+	assert_int_equal(prepare(&cwd, &err), CM_OK);
+	read_record(&record);
+	assert_string_equal(cm_record_get(&record, "state"), "stopped");
+	assert_null(cm_record_get(&record, CM_RECORD_SETUP_STATE));
+	cm_record_clear(&record);
+	fake.session.is_new = false;
+	cm_prepare_teardown(&fake.session, &what, &call);
+	script("! test -e ended");
+}
+
 #define DASH(test) cmocka_unit_test_setup_teardown(test, open_dash, close_session)
 #define BOTH(test) DASH(test), cmocka_unit_test_setup_teardown(test, open_busybox, close_session)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(test_checkout),	  BOTH(test_refs),
-		BOTH(test_branches),	  BOTH(test_parts),
-		BOTH(test_credential),	  BOTH(test_place),
-		DASH(test_refusals),	  DASH(test_no_git),
-		DASH(test_unreachable),	  BOTH(test_setup),
-		BOTH(test_setup_failure), DASH(test_setup_network),
-		BOTH(test_names),	  DASH(test_teardown),
-		DASH(test_lies),	  cmocka_unit_test(test_same_repository),
+		BOTH(test_checkout),	   BOTH(test_refs),
+		BOTH(test_branches),	   BOTH(test_parts),
+		BOTH(test_contradictions), DASH(test_sparse_again),
+		DASH(test_found),	   DASH(test_record),
+		BOTH(test_credential),	   BOTH(test_place),
+		DASH(test_refusals),	   DASH(test_no_git),
+		DASH(test_unreachable),	   BOTH(test_setup),
+		BOTH(test_setup_failure),  DASH(test_setup_network),
+		BOTH(test_names),	   DASH(test_teardown),
+		DASH(test_lies),	   cmocka_unit_test(test_same_repository),
 	};
 
 	/* records go to a home that is the test's own */

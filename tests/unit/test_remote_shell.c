@@ -117,11 +117,11 @@ static void test_bounds(void **state)
 	need_session();
 	assert_int_equal(cm_shell_run(&shell, &call, &end, &err), CM_E_LIMIT);
 	cm_shell_end_clear(&end);
-	shell.script = "sleep 30";
+	shell.script = "sleep 600";
 	shell.timeout_ms = 200;
 	assert_int_equal(cm_shell_run(&shell, &call, &end, &err), CM_E_TIMEOUT);
 	cm_shell_end_clear(&end);
-	assert_true(cm_clock_mono_ms() - before < 10000);
+	assert_true(cm_clock_mono_ms() - before < 60000);
 }
 
 struct feed {

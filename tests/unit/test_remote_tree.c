@@ -7,8 +7,11 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <sys/inotify.h>
 #include <sys/sysmacros.h>
+#include <sys/timerfd.h>
 
+#include "runtime/base/clock.h"
 #include "tests/unit/fake_provider.h"
 #include "tests/unit/test_base.h"
 
@@ -21,6 +24,8 @@ static int host_fd = -1;
 static struct cm_file_receiver receiver;
 static unsigned int n_failed;
 static char failures[4096];
+/* of the calls */
+static int cancel_fd = -1;
 
 static int failed(void *data, enum cm_file_step step, int error, const char *path)
 {
@@ -36,6 +41,7 @@ static int open_with(const char *shell)
 {
 	n_failed = 0;
 	failures[0] = '\0';
+	cancel_fd = -1;
 	(void)snprintf(host, sizeof(host), "/tmp/cm-test-host-XXXXXX");
 	if (!mkdtemp(host))
 		return -1;
@@ -76,6 +82,13 @@ static void need_session(void)
 {
 	if (fake.top[0] == '\0')
 		skip();
+}
+
+static bool was_told(enum cm_file_step step, int error, const char *path)
+{
+	CM_AUTO_FREE char *want = cm_asprintf("%d %d %s|", (int)step, error, path);
+
+	return strstr(failures, want) != NULL;
 }
 
 static int open_work(void)
@@ -204,8 +217,9 @@ static int put(const char *name, const char *to_dir, const char *to_name, struct
 	const struct cm_tree_source source = {
 		.dirfd = host_fd, .name = name, .path = name, .failed = failed
 	};
-	const struct cm_call call = fake_call();
+	struct cm_call call = fake_call();
 
+	call.cancel_fd = cancel_fd;
 	*err = (struct cm_error)CM_ERROR_INIT;
 	return cm_tree_put(&fake.session, &source, to_dir, to_name, &call, sent, err);
 }
@@ -268,13 +282,46 @@ static void test_put_by_file(void **state)
 	assert_int_equal(n_failed, 2);
 }
 
+/* A file that is all hole makes no bytes for hours. */
+static void test_put_given_up(void **state)
+{
+	const struct itimerspec soon = { .it_value = { .tv_nsec = 300000000 } };
+	CM_AUTO_FD int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	CM_AUTO_FD int fd = openat(host_fd, "huge", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	struct cm_tree_source source = {
+		.dirfd = host_fd, .name = "huge", .path = "huge", .failed = failed
+	};
+	struct cm_call call = fake_call();
+	struct cm_tree_sent sent;
+	struct cm_error err = CM_ERROR_INIT;
+	int64_t begun = cm_clock_mono_ms();
+
+	(void)state;
+	need_session();
+	if (ftruncate(fd, 8 * 1024 * 1024 * (off_t)MB) < 0)
+		skip();
+	assert_int_equal(timerfd_settime(timer, 0, &soon, NULL), 0);
+	cancel_fd = timer;
+	assert_int_equal(put("huge", ".", "huge", &sent, &err), CM_E_CANCELLED);
+	call.deadline_ms = cm_clock_mono_ms() + 300;
+	err = (struct cm_error)CM_ERROR_INIT;
+	assert_int_equal(cm_tree_put(&fake.session, &source, ".", "huge", &call, &sent, &err),
+			 CM_E_TIMEOUT);
+	/* the provider's own end of the file, too */
+	fake.base.caps &= ~(uint32_t)CM_CAP_STDIN;
+	assert_int_equal(timerfd_settime(timer, 0, &soon, NULL), 0);
+	assert_int_equal(put("huge", ".", "huge", &sent, &err), CM_E_CANCELLED);
+	assert_true(cm_clock_mono_ms() - begun < 20000);
+}
+
 /* --- out of ---------------------------------------------------------------------------------- */
 
 static int get(const char *path, const char *name, struct cm_error *err)
 {
-	const struct cm_call call = fake_call();
+	struct cm_call call = fake_call();
 	int r;
 
+	call.cancel_fd = cancel_fd;
 	*err = (struct cm_error)CM_ERROR_INIT;
 	cm_file_receiver_init(&receiver, host_fd, name, "HOST", true);
 	receiver.failed = failed;
@@ -430,6 +477,159 @@ static void test_leads_out(void **state)
 	assert_int_equal(look(host_fd, "t/copied").st_mode, 0);
 	assert_int_equal(look(host_fd, "t/copied2").st_mode, 0);
 	assert_int_equal(look(host_fd, "t/null").st_mode, 0);
+	/* what is said of a name is not what is said of a link */
+	assert_true(was_told(CM_FILE_STEP_CREATE, EINVAL, "./t/../outside/a"));
+	assert_true(was_told(CM_FILE_STEP_CREATE, EINVAL, "../outside/b"));
+	assert_true(was_told(CM_FILE_STEP_CREATE, EINVAL, "/tmp/cm-test-absolute"));
+	assert_true(was_told(CM_FILE_STEP_CREATE, EINVAL, "outside/c"));
+	assert_true(was_told(CM_FILE_STEP_LEADS_OUT, 0, "HOST/t/link"));
+	assert_true(was_told(CM_FILE_STEP_LINK, EXDEV, "t/copied"));
+	assert_true(was_told(CM_FILE_STEP_LINK, EXDEV, "t/copied2"));
+}
+
+/* What stands in the directory, and what did, is nobody's to copy. */
+static void test_link_to_others(void **state)
+{
+	struct cm_error err;
+
+	(void)state;
+	need_session();
+	assert_int_equal(mkdirat(host_fd, "t", 0755), 0);
+	assert_int_equal(mkdirat(host_fd, "t/d", 0755), 0);
+	make_file(host_fd, "t/d/secret", "mine");
+	make_file(host_fd, "t/old", "old");
+	begin_stream();
+	add(AE_IFREG, "t/stolen", "t/d/secret", NULL);
+	add(AE_IFREG, "t/stolen2", "t/old", NULL);
+	add(AE_IFREG, "t/none", "t/never", NULL);
+	add(AE_IFREG, "t/old", NULL, "new");
+	add(AE_IFREG, "t/given", "t/old", NULL);
+	add(AE_IFREG, "t/again", "t/given", NULL);
+	add(AE_IFREG, "t/stolen3", "t/d/secret", NULL);
+	/* enough to remember for the table to grow */
+	for (int i = 0; i < 700; i++) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), "t/many/%d", i);
+		add(AE_IFREG, path, NULL, path);
+	}
+	add(AE_IFREG, "t/first", "t/many/0", NULL);
+	add(AE_IFREG, "t/last", "t/many/699", NULL);
+	add(AE_IFREG, "t/stolen4", "t/d/secret", NULL);
+	assert_int_equal(end_stream(&err), CM_OK);
+	assert_int_equal(n_failed, 5);
+	assert_true(was_told(CM_FILE_STEP_LINK, EXDEV, "t/stolen"));
+	assert_true(was_told(CM_FILE_STEP_LINK, EXDEV, "t/stolen2"));
+	assert_true(was_told(CM_FILE_STEP_LINK, EXDEV, "t/none"));
+	assert_int_equal(look(host_fd, "t/stolen").st_mode, 0);
+	assert_int_equal(look(host_fd, "t/stolen2").st_mode, 0);
+	assert_int_equal(look(host_fd, "t/stolen3").st_mode, 0);
+	assert_int_equal(look(host_fd, "t/stolen4").st_mode, 0);
+	expect_text(host_fd, "t/d/secret", "mine");
+	expect_text(host_fd, "t/given", "new");
+	expect_text(host_fd, "t/again", "new");
+	expect_text(host_fd, "t/first", "t/many/0");
+	expect_text(host_fd, "t/last", "t/many/699");
+}
+
+/* A few KiB that say 12 GiB, and say it again. */
+static void test_link_to_sparse(void **state)
+{
+	const la_int64_t size = 12 * 1024 * (la_int64_t)MB;
+	struct archive_entry *entry = archive_entry_new();
+	struct cm_error err;
+	struct stat st;
+
+	(void)state;
+	need_session();
+	cm_buf_init(&stream, MB);
+	made = archive_write_new();
+	assert_int_equal(archive_write_set_format_pax(made), ARCHIVE_OK);
+	assert_int_equal(archive_write_open(made, NULL, NULL, keep, NULL), ARCHIVE_OK);
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	archive_entry_copy_pathname(entry, "t/sparse");
+	archive_entry_set_size(entry, size);
+	archive_entry_sparse_add_entry(entry, 0, 5);
+	archive_entry_sparse_add_entry(entry, size, 0);
+	assert_true(archive_write_header(made, entry) >= ARCHIVE_WARN);
+	assert_int_equal(archive_write_data(made, "begin", 5), 5);
+	archive_entry_free(entry);
+	add(AE_IFREG, "t/link", "t/sparse", NULL);
+	add(AE_IFREG, "t/link2", "t/link", NULL);
+	if (end_stream(&err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(n_failed, 0);
+	for (int i = 0; i < 2; i++) {
+		CM_AUTO_FD int fd = -1;
+		char text[6] = "";
+
+		st = look(host_fd, i == 0 ? "t/link" : "t/link2");
+		assert_int_equal(st.st_size, size);
+		assert_true(st.st_blocks * 512 < (long)MB);
+		fd = openat(host_fd, i == 0 ? "t/link" : "t/link2", O_RDONLY | O_CLOEXEC);
+		assert_int_equal(pread(fd, text, 5, 0), 5);
+		assert_string_equal(text, "begin");
+	}
+}
+
+/* All links together add as much as the stream had, and 64 MiB. */
+static void test_links_add_up(void **state)
+{
+	CM_AUTO_FREE char *text = malloc(33 * MB + 1);
+	struct cm_error err;
+
+	(void)state;
+	need_session();
+	assert_non_null(text);
+	memset(text, 'x', 33 * MB);
+	text[33 * MB] = '\0';
+	begin_stream();
+	add(AE_IFREG, "t/big", NULL, text);
+	add(AE_IFREG, "t/small", NULL, "small");
+	add(AE_IFREG, "t/1", "t/big", NULL);
+	add(AE_IFREG, "t/2", "t/big", NULL);
+	add(AE_IFREG, "t/3", "t/big", NULL);
+	add(AE_IFREG, "t/4", "t/small", NULL);
+	assert_int_equal(end_stream(&err), CM_OK);
+	assert_int_equal(n_failed, 1);
+	assert_true(was_told(CM_FILE_STEP_LINK, EFBIG, "t/3"));
+	assert_int_equal(look(host_fd, "t/1").st_size, 33 * MB);
+	assert_int_equal(look(host_fd, "t/2").st_size, 33 * MB);
+	assert_int_equal(look(host_fd, "t/3").st_mode, 0);
+	expect_text(host_fd, "t/4", "small");
+}
+
+/* Given up while a file is copied, out of the stream or for a link: it ends there. */
+static void try_get_given_up(const char *target, const char *text)
+{
+	CM_AUTO_FD int watch = inotify_init1(IN_CLOEXEC);
+	CM_AUTO_FREE char *path = cm_asprintf("%s/t/sub", host);
+	struct cm_error err;
+
+	assert_true(watch >= 0);
+	(void)mkdirat(host_fd, "t", 0755);
+	(void)mkdirat(host_fd, "t/sub", 0755);
+	assert_true(inotify_add_watch(watch, path, IN_CREATE) >= 0);
+	begin_stream();
+	add(AE_IFREG, "t/first", NULL, "first");
+	/* what is made tells that it is given up */
+	add(AE_IFREG, "t/sub/f", target, text);
+	add(AE_IFREG, "t/after", NULL, "after");
+	cancel_fd = watch;
+	assert_int_equal(end_stream(&err), CM_E_CANCELLED);
+	expect_text(host_fd, "t/first", "first");
+	assert_int_equal(look(host_fd, "t/sub/f").st_mode, 0);
+	assert_int_equal(look(host_fd, "t/after").st_mode, 0);
+	cancel_fd = -1;
+}
+
+static void test_get_given_up(void **state)
+{
+	(void)state;
+	need_session();
+	try_get_given_up("t/first", NULL);
+	try_get_given_up(NULL, "content");
 }
 
 static void test_order(void **state)
@@ -484,6 +684,7 @@ static void test_no_tree(void **state)
 	add(AE_IFREG, deep, NULL, "deep");
 	assert_int_equal(end_stream(&err), CM_OK);
 	assert_true(receiver.has_failed);
+	assert_true(was_told(CM_FILE_STEP_DEPTH, 0, deep));
 	expect_text(host_fd, "t/x", "x");
 }
 
@@ -557,10 +758,11 @@ static void test_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DASH(test_put_gnu), BUSYBOX(test_put_busybox), DASH(test_put_by_file),
-		DASH(test_get_gnu), BUSYBOX(test_get_busybox), DASH(test_leads_out),
-		DASH(test_order),   DASH(test_no_tree),	       DASH(test_damaged),
-		DASH(test_sizes),
+		DASH(test_put_gnu),	   BUSYBOX(test_put_busybox), DASH(test_put_by_file),
+		DASH(test_get_gnu),	   BUSYBOX(test_get_busybox), DASH(test_leads_out),
+		DASH(test_order),	   DASH(test_no_tree),	      DASH(test_damaged),
+		DASH(test_sizes),	   DASH(test_put_given_up),   DASH(test_link_to_others),
+		DASH(test_link_to_sparse), DASH(test_links_add_up),   DASH(test_get_given_up),
 	};
 
 	(void)umask(022);

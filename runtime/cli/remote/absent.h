@@ -14,5 +14,7 @@ int cm_away_absent_option(bool is_given, const char *option, const char *hint,
 			  struct cm_error *err);
 /* --root, of all commands: where the directories of this host's sessions are. */
 int cm_away_absent_root(const char *root, struct cm_error *err);
+/* --user, of commands about files. */
+int cm_away_absent_user(const char *user, struct cm_error *err);
 
 #endif

@@ -14,6 +14,8 @@
 
 /* So long taking away what was made may take, when the caller has given up. */
 #define CM_AWAY_CLEANUP_MS 30000
+/* behind all that a command may print: nothing of it is asked for */
+#define CM_AWAY_BEHIND_ALL (UINT64_C(1) << 60)
 
 struct cm_away {
 	struct cm_cli *cli;
@@ -43,7 +45,7 @@ int cm_away_signal(const struct cm_away *away);
 /* Prints the error; the exit status: 128 and its number where a signal gave it up, else the usual one. */
 int cm_away_fail(const struct cm_away *away, const struct cm_error *err);
 
-/* The name of a signal or its number: cm_signal_find has both. The provider's name. */
+/* Of the provider that was chosen. */
 const char *cm_away_provider_name(void);
 
 /*

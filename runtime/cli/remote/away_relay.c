@@ -18,6 +18,9 @@
 #define INPUT_MAX 32768
 #define EOF_CHARACTER "\004"
 #define EXIT_TIMEOUT 124
+/* one request beside the command's own may take so long; what was killed is waited for so long */
+#define TELL_MS 5000
+#define KILLED_MS 10000
 
 /* What a run of the loop has beside the relay. */
 struct state {
@@ -27,30 +30,52 @@ struct state {
 	int signal_fd;
 	struct cm_outlet outlets[2];
 	bool is_input_over;
+	/* until then a signal is nothing to pass on: it cancels the call */
+	bool has_started;
 	/* when a command that was told to end is killed; 0: it was not told */
 	int64_t kill_ms;
 	bool is_killed;
+	/* past it the command's end is not waited for */
+	int64_t lost_ms;
 	/* the wait is over, by a signal */
 	bool is_given_up;
 };
 
-static struct cm_call plain_call(void)
+/* Beside the command: a signal that comes meanwhile gives it up. */
+static struct cm_call beside_call(const struct state *s, int64_t deadline_ms)
 {
-	return (struct cm_call){ .deadline_ms = INT64_MAX, .cancel_fd = -1 };
+	return (struct cm_call){ .deadline_ms = deadline_ms,
+				 .cancel_fd = s->relay->away->call.cancel_fd };
 }
 
-/* A command that has ended meanwhile is no failure. */
+static struct cm_call short_call(const struct state *s)
+{
+	return beside_call(s, cm_clock_mono_ms() + TELL_MS);
+}
+
+/* A command that has ended meanwhile is no failure, and neither is a service that does not answer. */
+static int settle(struct state *s, int r, const char *what)
+{
+	if (r == CM_E_TIMEOUT && what)
+		cm_cli_note(s->relay->away->cli, "%s: %.300s", what, s->err->msg);
+	if (r != CM_E_NOT_FOUND && r != CM_E_TIMEOUT && r != CM_E_CANCELLED)
+		return r;
+	cm_error_clear(s->err);
+	return CM_OK;
+}
+
 static int tell(struct state *s, int sig)
 {
-	struct cm_call call = plain_call();
-	int r = cm_exec_signal(s->relay->exec, sig, &call, s->err);
+	struct cm_call call = short_call(s);
 
-	return r == CM_E_NOT_FOUND ? CM_OK : r;
+	return settle(s, cm_exec_signal(s->relay->exec, sig, &call, s->err),
+		      "a signal may not have come to the command");
 }
 
 static int kill_it(struct state *s)
 {
 	s->is_killed = true;
+	s->lost_ms = cm_clock_mono_ms() + KILLED_MS;
 	return tell(s, SIGKILL);
 }
 
@@ -71,7 +96,7 @@ static int take_end(struct state *s, int sig)
 
 static int take_size(struct state *s)
 {
-	struct cm_call call = plain_call();
+	struct cm_call call = short_call(s);
 	uint16_t rows = 0;
 	uint16_t cols = 0;
 	int r;
@@ -80,7 +105,7 @@ static int take_size(struct state *s)
 		return CM_OK;
 	cm_terminal_size(&rows, &cols);
 	r = rows == 0 ? CM_OK : cm_exec_resize(s->relay->exec, rows, cols, &call, s->err);
-	return r == CM_E_NOT_FOUND ? CM_OK : r;
+	return settle(s, r, NULL);
 }
 
 static int take_signal(struct state *s, int sig)
@@ -112,9 +137,10 @@ static int take_signals(struct state *s)
 	return r;
 }
 
+/* It may take as long as the command reads slowly; but not any longer than until a signal comes. */
 static int send_input(struct state *s)
 {
-	struct cm_call call = plain_call();
+	struct cm_call call = beside_call(s, INT64_MAX);
 	char chunk[INPUT_MAX];
 	ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
 	int r;
@@ -129,10 +155,9 @@ static int send_input(struct state *s)
 			    ? cm_exec_input(s->relay->exec, EOF_CHARACTER, 1, &call, s->err)
 			    : cm_exec_input(s->relay->exec, NULL, 0, &call, s->err);
 	}
-	if (r != CM_E_NOT_FOUND)
-		return r;
-	s->is_input_over = true;
-	return CM_OK;
+	if (r == CM_E_NOT_FOUND || r == CM_E_CANCELLED)
+		s->is_input_over = true;
+	return settle(s, r, NULL);
 }
 
 /* What cannot be written is not read for: the caller's end is gone, and the command learns of it. */
@@ -215,6 +240,8 @@ static size_t put_wakes(const struct state *s, struct pollfd fds[2])
 {
 	size_t n = 0;
 
+	if (!s->has_started)
+		return 0;
 	fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	if (s->relay->has_input && !s->is_input_over && s->relay->exec->name[0] != '\0')
 		fds[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
@@ -224,9 +251,32 @@ static size_t put_wakes(const struct state *s, struct pollfd fds[2])
 /* What came up beside the command. */
 static int take_wakes(struct state *s, const struct pollfd *fds, size_t n)
 {
-	int r = fds[0].revents != 0 ? take_signals(s) : CM_OK;
+	int r = n > 0 && fds[0].revents != 0 ? take_signals(s) : CM_OK;
 
 	return r == CM_OK && n > 1 && fds[1].revents != 0 ? send_input(s) : r;
+}
+
+static struct cm_call next_call(const struct state *s)
+{
+	struct cm_call call = { .deadline_ms = INT64_MAX, .cancel_fd = -1 };
+
+	if (!s->has_started)
+		return s->relay->away->call;
+	if (s->is_killed)
+		call.deadline_ms = s->lost_ms;
+	else if (s->kill_ms != 0)
+		call.deadline_ms = s->kill_ms;
+	return call;
+}
+
+/* The call's time, which is ours, is over. 1: nothing more is waited for. */
+static int take_timeout(struct state *s)
+{
+	cm_error_clear(s->err);
+	if (!s->is_killed)
+		return kill_it(s);
+	s->relay->end = (struct cm_exec_end){ .kind = CM_EXEC_LOST };
+	return 1;
 }
 
 /* 1: it has ended. */
@@ -234,25 +284,25 @@ static int step(struct state *s)
 {
 	struct pollfd fds[2];
 	struct cm_wake wake = { .fds = fds, .n = put_wakes(s, fds) };
-	struct cm_call call = plain_call();
+	struct cm_call call = next_call(s);
 	struct cm_exec_event event = { 0 };
 	int r;
 
-	if (s->kill_ms != 0 && !s->is_killed)
-		call.deadline_ms = s->kill_ms;
 	r = cm_exec_next(s->relay->exec, &wake, &call, &event, s->err);
-	if (r == CM_E_TIMEOUT && s->kill_ms != 0 && !s->is_killed &&
-	    cm_clock_mono_ms() >= s->kill_ms) {
-		cm_error_clear(s->err);
-		return kill_it(s);
-	}
+	if (r == CM_E_TIMEOUT && cm_clock_mono_ms() >= call.deadline_ms)
+		return take_timeout(s);
 	if (r < 0)
 		return r;
 	switch (event.kind) {
 	case CM_EXEC_HAS_STARTED:
+		s->has_started = true;
 		return take_size(s);
 	case CM_EXEC_HAS_OUTPUT:
-		return take_output(s, &event);
+		r = take_output(s, &event);
+		if (r < 0)
+			return r;
+		/* a command that prints without end leaves no wait in which a signal could be heard */
+		break;
 	case CM_EXEC_HAS_ENDED:
 		s->relay->end = event.end;
 		return 1;

@@ -11,6 +11,7 @@
 #include "runtime/base/text.h"
 #include "runtime/cli/relay.h"
 #include "runtime/cli/remote/away.h"
+#include "runtime/cli/remote/away_asked.h"
 #include "runtime/cli/result.h"
 #include "runtime/cli/run.h"
 #include "runtime/cli/terminal.h"
@@ -33,6 +34,8 @@ struct away_run {
 	struct cm_result result;
 	struct cm_result_target target;
 	bool has_target;
+	/* it was there, and did not run */
+	bool was_stopped;
 	/* the session ends with this run */
 	bool is_temporary;
 	/* where commands start, if that is not the provider's own place */
@@ -51,6 +54,9 @@ static void on_phase(void *data, const char *name, uint64_t duration_us)
 		phase->duration_us = duration_us;
 		run->result.n_phases++;
 	}
+	/* then comes setup, if anything does */
+	if (strcmp(name, "checkout") == 0)
+		run->result.phase = "setup";
 	/* what may take long is always told */
 	if (!run->spec->is_verbose && !cm_text_has_prefix(name, "checkout") &&
 	    !cm_text_has_prefix(name, "setup"))
@@ -102,33 +108,21 @@ static bool wants_input(const struct away_run *run)
 	return has_cap(run, CM_CAP_STDIN);
 }
 
-static bool is_passed(const struct cm_spec *spec, const char *variable)
-{
-	size_t len = strcspn(variable, "=");
-
-	for (size_t i = 0; i < spec->pass_env.n; i++) {
-		if (cm_text_matches_len(spec->pass_env.v[i], variable, len))
-			return true;
-	}
-	return false;
-}
-
-/* The caller's that --pass-env names, then --env. */
-static int environment(const struct away_run *run, struct cm_strv *ret, struct cm_error *err)
-{
-	const struct cm_strv *caller = &run->cli->config.env;
-	int r = CM_OK;
-
-	for (size_t i = 0; r == CM_OK && i < caller->n; i++) {
-		if (is_passed(run->spec, caller->v[i]))
-			r = cm_strv_add(ret, caller->v[i]);
-	}
-	for (size_t i = 0; r == CM_OK && i < run->spec->env.n; i++)
-		r = cm_strv_add(ret, run->spec->env.v[i]);
-	return r < 0 ? cm_error_set(err, CM_E_NOMEM, 0, "out of memory") : CM_OK;
-}
-
 /* --- the command ----------------------------------------------------------------------------- */
+
+/* A relative one is below the checkout, or where the session's commands start. NULL: there. */
+static int find_cwd(const struct away_run *run, char **ret, struct cm_error *err)
+{
+	const char *asked = run->spec->workdir;
+
+	if (!asked && !run->cwd)
+		return CM_OK;
+	if (asked && asked[0] != '/' && run->cwd)
+		*ret = cm_asprintf("%s/%s", run->cwd, asked);
+	else
+		*ret = cm_strdup(asked ? asked : run->cwd);
+	return *ret ? CM_OK : cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
+}
 
 static int start_command(struct away_run *run, struct cm_exec **ret, struct cm_error *err)
 {
@@ -137,18 +131,22 @@ static int start_command(struct away_run *run, struct cm_exec **ret, struct cm_e
 	CM_AUTO_STRV struct cm_strv env = { 0 };
 	struct cm_exec_request request = {
 		.argv = spec->argv.v,
-		.cwd = spec->workdir ? spec->workdir : run->cwd,
 		.wants_tty = wants_tty(run),
 		.is_detached = spec->is_detached,
 		.is_root = spec->user == CM_USER_ROOT && !spec->is_as_user,
 		.grace_ms = CM_CLI_GRACE_MS,
 	};
-	int r = environment(run, &env, err);
+	CM_AUTO_FREE char *cwd = NULL;
+	int r = cm_away_asked_env(spec, &run->cli->config.env, &env, err);
 
+	if (r == CM_OK)
+		r = find_cwd(run, &cwd, err);
 	if (r < 0)
 		return r;
 	request.env = env.v;
-	if (timeout->is_set && timeout->value != CM_UNLIMITED)
+	request.cwd = cwd;
+	if (timeout->is_set && timeout->value != CM_UNLIMITED &&
+	    (!timeout->is_optional || has_cap(run, CM_CAP_EXEC_TIMEOUT)))
 		request.timeout_ms = timeout->value;
 	request.has_input = spec->is_detached ? spec->is_interactive : wants_input(run);
 	if (request.wants_tty)
@@ -235,7 +233,11 @@ static int status_of(struct away_run *run)
 {
 	const struct cm_away_relay *relay = &run->relay;
 
-	if (relay->is_over_output) {
+	if (relay->end.kind == CM_EXEC_LOST && relay->signal != 0) {
+		(void)cm_away_exit_of(&run->away, &relay->end);
+		return 128 + relay->signal;
+	}
+	if (relay->is_over_output && relay->end.kind != CM_EXEC_LOST) {
 		tell_limit(run);
 		return 128 + SIGKILL;
 	}
@@ -300,13 +302,31 @@ static int run_command(struct away_run *run, struct cm_error *err)
 
 /* --- from a spec to a session ------------------------------------------------------------------ */
 
+/* create leaves what was there as it was. */
+static void look_before(struct away_run *run)
+{
+	struct cm_session_info info = { 0 };
+	struct cm_session *s = NULL;
+
+	if (cm_session_attach(run->away.provider, run->spec->session_id, &run->away.call, &s,
+			      NULL) < 0)
+		return;
+	run->was_stopped = cm_session_info(s, &run->away.call, &info, NULL) == CM_OK &&
+			   info.state == CM_SESSION_STOPPED;
+	cm_session_info_clear(&info);
+	cm_session_release(s);
+}
+
 static int make_session(struct away_run *run, struct cm_error *err)
 {
-	int r = run->kind == KIND_EXEC
-			? cm_session_attach(run->away.provider, run->spec->session_id,
-					    &run->away.call, &run->away.session, err)
-			: cm_session_create(run->away.provider, run->spec, &run->away.call,
-					    &run->away.session, err);
+	int r;
+
+	if (run->kind == KIND_CREATE)
+		look_before(run);
+	r = run->kind == KIND_EXEC ? cm_session_attach(run->away.provider, run->spec->session_id,
+						       &run->away.call, &run->away.session, err)
+				   : cm_session_create(run->away.provider, run->spec,
+						       &run->away.call, &run->away.session, err);
 
 	if (r == CM_OK && run->kind == KIND_EXEC)
 		r = cm_session_start(run->away.session, &run->away.call, err);
@@ -327,14 +347,67 @@ static struct cm_prepare prepare_of(struct away_run *run)
 	};
 }
 
+/* What it was asked for is not there, and somebody pays for it. */
+static void tell_left(const struct away_run *run)
+{
+	const char *id = run->away.session->id;
+	const char *provider = cm_away_provider_name();
+
+	cm_cli_note(run->cli,
+		    "session '%s' was left running: casemate stop --provider %s %s, or casemate rm "
+		    "--files --force --provider %s %s",
+		    id, provider, id, provider, id);
+}
+
 static int prepare_session(struct away_run *run, struct cm_error *err)
 {
 	const struct cm_prepare prepare = prepare_of(run);
+	struct cm_call call;
+	int r;
 
-	if (run->kind == KIND_CREATE)
-		return CM_OK;
 	run->result.phase = run->spec->workspace_kind == CM_WORKSPACE_REPO ? "checkout" : "setup";
-	return cm_prepare_session(run->away.session, &prepare, &run->away.call, &run->cwd, err);
+	r = cm_prepare_session(run->away.session, &prepare, &run->away.call, &run->cwd, err);
+	if (r == CM_E_SETUP)
+		run->result.phase = "setup";
+	/* of a temporary one all of that comes with its end */
+	if (r == CM_OK || run->is_temporary)
+		return r;
+	call = cm_away_cleanup_call();
+	if (r == CM_E_SETUP && run->spec->teardown.n > 0)
+		cm_prepare_teardown(run->away.session, &prepare, &call);
+	if (run->away.session->is_new)
+		tell_left(run);
+	return r;
+}
+
+/* One that is not to run yet; one that ran already goes on. */
+static int put_down(struct away_run *run, struct cm_error *err)
+{
+	struct cm_session *s = run->away.session;
+	struct cm_error why = CM_ERROR_INIT;
+	struct cm_call call;
+	int r = s->is_new || run->was_stopped ? cm_session_stop(s, &run->away.call, err) : CM_OK;
+
+	if (r == CM_OK)
+		return CM_OK;
+	call = cm_away_cleanup_call();
+	if (s->is_new && cm_session_destroy(s, &call, &why) == CM_OK) {
+		cm_prepare_forget(&run->cli->config, s);
+		return r;
+	}
+	if (why.code != 0)
+		cm_cli_print_error(run->cli, &why);
+	tell_left(run);
+	return r;
+}
+
+/* What is found out before anything is asked of the provider. */
+static int check(const struct away_run *run, struct cm_error *err)
+{
+	int r = cm_away_asked_check(run->spec, err);
+
+	return r == CM_OK && run->kind == KIND_CREATE ? cm_away_asked_check_create(run->spec, err)
+						      : r;
 }
 
 static int carry_out_all(struct away_run *run, struct cm_error *err)
@@ -345,17 +418,21 @@ static int carry_out_all(struct away_run *run, struct cm_error *err)
 
 	run->has_target = spec->result && r == CM_OK;
 	if (r == CM_OK)
+		r = check(run, err);
+	if (r == CM_OK)
 		r = cm_away_open(&run->away, run->cli, err);
 	run->away.phase = on_phase;
 	run->away.data = run;
 	if (r == CM_OK && run->kind != KIND_EXEC)
 		r = cm_prepare_check(run->away.provider, &prepare, err);
-	if (r == CM_OK)
+	if (r == CM_OK) {
+		cm_away_asked_note_limits(&run->away, spec, run->kind == KIND_EXEC);
 		r = make_session(run, err);
+	}
+	if (r == CM_OK && run->kind == KIND_CREATE)
+		return put_down(run, err);
 	if (r == CM_OK)
 		r = prepare_session(run, err);
-	if (r == CM_OK && run->kind == KIND_CREATE)
-		return cm_session_stop(run->away.session, &run->away.call, err);
 	return r == CM_OK && spec->argv.n > 0 ? run_command(run, err) : r;
 }
 
@@ -423,7 +500,7 @@ static int carry_out(enum kind kind, const struct cm_spec *spec, struct cm_cli *
 	int r;
 
 	*run = (struct away_run){ .kind = kind, .cli = cli, .spec = spec };
-	run->away.signal_fd = -1;
+	run->away = (struct cm_away){ .cli = cli, .signal_fd = -1 };
 	run->is_temporary = kind == KIND_RUN && !spec->session_id && !spec->is_kept;
 	run->result.phase = "start";
 	r = carry_out_all(run, &err);
@@ -450,14 +527,28 @@ int cm_cli_exec(const struct cm_spec *spec, struct cm_cli *cli)
 	return carry_out(KIND_EXEC, spec, cli);
 }
 
+/* What --pass-env names is in the environment of all commands of the session. */
+static int with_environment(enum kind kind, const struct cm_spec *spec, struct cm_cli *cli)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_spec full;
+	int status;
+
+	if (cm_away_asked_copy(spec, &cli->config.env, &full, &err) < 0)
+		return cm_cli_run_refused(spec, cli, &err);
+	status = carry_out(kind, &full, cli);
+	cm_spec_clear(&full);
+	return status;
+}
+
 int cm_cli_start(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	return carry_out(KIND_START, spec, cli);
+	return with_environment(KIND_START, spec, cli);
 }
 
 int cm_cli_create(const struct cm_spec *spec, struct cm_cli *cli)
 {
-	return carry_out(KIND_CREATE, spec, cli);
+	return with_environment(KIND_CREATE, spec, cli);
 }
 
 void cm_cli_run_begin(void)

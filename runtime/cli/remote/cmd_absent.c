@@ -36,13 +36,22 @@ int cm_away_absent_root(const char *root, struct cm_error *err)
 		err);
 }
 
+int cm_away_absent_user(const char *user, struct cm_error *err)
+{
+	return cm_away_absent_option(user != NULL, "--user",
+				     "its files are read and written by one user: leave it out, or "
+				     "'casemate exec -u user ID -- COMMAND'",
+				     err);
+}
+
 int cm_cmd_prune(struct cm_cli *cli, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return cm_away_absent(cli, "prune",
-			      "sessions end by --idle and --lifetime; 'casemate rm --files ID' "
-			      "removes one");
+	return cm_away_absent(
+		cli, "prune",
+		"sessions end by --idle-timeout and --lifetime; 'casemate rm --files ID' "
+		"removes one");
 }
 
 int cm_cmd_df(struct cm_cli *cli, int argc, char **argv)

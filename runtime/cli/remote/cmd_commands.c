@@ -18,8 +18,6 @@
 /* what is killed may have much to bury, and the way is long */
 #define GONE_MS 30000
 #define LOOK_MS 150
-/* behind all that a command may print: nothing of it is asked for */
-#define BEHIND_ALL (UINT64_C(1) << 60)
 /* as kill(1) has it: there was nothing to kill */
 #define EXIT_ENDED_ALREADY 1
 
@@ -56,7 +54,7 @@ static int find_target(struct target *t, struct cm_cli *cli, char *const *words,
 static int open_target(struct target *t, struct cm_cli *cli, char *const *words, bool with_output,
 		       struct cm_error *err)
 {
-	const uint64_t from = with_output ? 0 : BEHIND_ALL;
+	const uint64_t from = with_output ? 0 : CM_AWAY_BEHIND_ALL;
 	const uint64_t offsets[2] = { from, from };
 	int r = find_target(t, cli, words, err);
 

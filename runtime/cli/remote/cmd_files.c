@@ -455,16 +455,6 @@ static int read_mode(const char *text, uint32_t *ret, struct cm_error *err)
 	return CM_OK;
 }
 
-static int check_user(const char *user, struct cm_error *err)
-{
-	if (!user || strcmp(user, "user") == 0)
-		return CM_OK;
-	(void)cm_error_set(err, CM_E_INVALID, 0, "--user takes 'user' here, not '%.40s'", user);
-	cm_error_hint(err,
-		      "without it files are read and written by who the session's commands are");
-	return CM_E_INVALID;
-}
-
 static int check_options(struct options *o, struct cm_error *err)
 {
 	int r = cm_away_absent_root(o->root, err);
@@ -472,7 +462,7 @@ static int check_options(struct options *o, struct cm_error *err)
 	o->n_bytes = UINT64_MAX;
 	o->mode_bits = UINT32_MAX;
 	if (r == CM_OK)
-		r = check_user(o->user, err);
+		r = cm_away_absent_user(o->user, err);
 	if (r == CM_OK && o->is_append && o->is_atomic) {
 		r = cm_error_set(err, CM_E_INVALID, 0,
 				 "--append and --atomic contradict each other");

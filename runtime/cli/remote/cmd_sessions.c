@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate ls, inspect, stop, rm: of sessions that are elsewhere. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/remote/absent.h"
 #include "runtime/cli/remote/away.h"
+#include "runtime/cli/remote/ending.h"
 #include "runtime/cli/remote/recall.h"
 #include "runtime/cli/remote/session_shown.h"
 #include "runtime/store/filter.h"
@@ -320,6 +322,17 @@ int cm_cmd_inspect(struct cm_cli *cli, int argc, char **argv)
 
 typedef int (*session_fn)(struct cm_away *away, const void *data, struct cm_error *err);
 
+static int remove_one(struct cm_away *away, const void *data, struct cm_error *err);
+
+/* What this host remembers of a session that is not there any more. */
+static void forget(const struct cm_away *away, const char *id)
+{
+	struct cm_session gone = { .provider = away->provider };
+
+	(void)snprintf(gone.id, sizeof(gone.id), "%s", id);
+	cm_prepare_forget(&away->cli->config, &gone);
+}
+
 static int with_session(struct cm_away *away, const char *id, session_fn fn, const void *data,
 			struct cm_error *err)
 {
@@ -327,7 +340,9 @@ static int with_session(struct cm_away *away, const char *id, session_fn fn, con
 
 	if (r == CM_OK)
 		r = fn(away, data, err);
-	else if (r == CM_E_NOT_FOUND && err->hint[0] == '\0')
+	else if (r == CM_E_NOT_FOUND && fn == remove_one)
+		forget(away, id);
+	if (!away->session && r == CM_E_NOT_FOUND && err->hint[0] == '\0')
 		cm_error_hint(err, "'casemate ls' lists them");
 	cm_session_release(away->session);
 	away->session = NULL;
@@ -359,41 +374,12 @@ static int each_session(struct cm_cli *cli, int n, char *const *ids, session_fn 
 	return status;
 }
 
-static void on_output(void *data, const void *bytes, size_t len)
-{
-	const struct cm_cli *cli = data;
-
-	if (!cli->is_quiet)
-		(void)cm_write_all(STDERR_FILENO, bytes, len);
-}
-
-/* Of a session that runs; what becomes of it keeps nothing from ending. */
-static void tear_down(struct cm_away *away)
-{
-	struct cm_session_info info = { 0 };
-	struct cm_prepare prepare = {
-		.config = &away->cli->config,
-		.output = on_output,
-		.data = away->cli,
-	};
-	struct cm_spec spec;
-
-	cm_spec_init(&spec);
-	spec.session_id = cm_strdup(away->session->id);
-	prepare.spec = &spec;
-	if (spec.session_id && cm_session_info(away->session, &away->call, &info, NULL) == CM_OK &&
-	    info.state == CM_SESSION_RUNNING)
-		cm_prepare_teardown(away->session, &prepare, &away->call);
-	cm_session_info_clear(&info);
-	cm_spec_clear(&spec);
-}
-
 static int stop_one(struct cm_away *away, const void *data, struct cm_error *err)
 {
 	const bool *has_no_teardown = data;
 
 	if (!*has_no_teardown)
-		tear_down(away);
+		cm_away_tear_down(away);
 	return cm_session_stop(away->session, &away->call, err);
 }
 
@@ -424,6 +410,11 @@ static int check_stopped(const struct cm_away *away, struct cm_error *err)
 	bool is_running = r == CM_OK && info.state == CM_SESSION_RUNNING;
 
 	cm_session_info_clear(&info);
+	/* its sandbox is gone */
+	if (r == CM_E_NOT_FOUND) {
+		cm_error_clear(err);
+		r = CM_OK;
+	}
 	if (!is_running)
 		return r;
 	(void)cm_error_set(err, CM_E_BUSY, 0, "session '%s' runs", away->session->id);
@@ -446,7 +437,7 @@ static int remove_one(struct cm_away *away, const void *data, struct cm_error *e
 	int r = how->is_forced ? CM_OK : check_stopped(away, err);
 
 	if (r == CM_OK && !how->has_no_teardown)
-		tear_down(away);
+		cm_away_tear_down(away);
 	if (r == CM_OK)
 		r = cm_session_destroy(away->session, &away->call, err);
 	if (r == CM_OK)

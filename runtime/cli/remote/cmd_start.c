@@ -2,6 +2,8 @@
 /* casemate create, start, restart of sessions that are elsewhere. */
 #include "runtime/cli/commands.h"
 #include "runtime/cli/remote/away.h"
+#include "runtime/cli/remote/away_asked.h"
+#include "runtime/cli/remote/ending.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/run.h"
 
@@ -14,11 +16,16 @@ static int check(const struct cm_spec *spec, const char *name, struct cm_error *
 	return CM_E_INVALID;
 }
 
+/* As of a session of this host, nothing that runs in it outlives that. */
 static int stop(struct cm_cli *cli, const char *id, struct cm_error *err)
 {
 	struct cm_away away;
 	int r = cm_away_attach(&away, cli, id, err);
 
+	if (r == CM_OK) {
+		cm_away_tear_down(&away);
+		r = cm_away_kill_commands(&away, err);
+	}
 	if (r == CM_OK)
 		r = cm_session_stop(away.session, &away.call, err);
 	cm_away_close(&away);
@@ -40,6 +47,8 @@ static int with_spec(struct cm_cli *cli, int argc, char **argv,
 	r = cm_request_check_session(&spec, id, &err);
 	if (r == CM_OK)
 		r = check(&spec, name, &err);
+	if (r == CM_OK)
+		r = cm_away_asked_check(&spec, &err);
 	if (r == CM_OK && stops)
 		r = stop(cli, id, &err);
 	status = r < 0 ? cm_cli_run_refused(&spec, cli, &err) : act(&spec, cli);

@@ -427,11 +427,8 @@ int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv)
 	int n = 0;
 
 	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) < 0 ||
-	    cm_away_absent_root(root, &err) < 0 || read_places(&c, argv + 1, n, &err) < 0)
+	    cm_away_absent_root(root, &err) < 0 || cm_away_absent_user(user, &err) < 0 ||
+	    read_places(&c, argv + 1, n, &err) < 0)
 		return cm_cli_fail(cli, &err);
-	if (user && strcmp(user, "user") != 0) {
-		(void)cm_error_set(&err, CM_E_INVALID, 0, "--user takes 'user' here");
-		return cm_cli_fail(cli, &err);
-	}
 	return carry_out(&c);
 }

@@ -43,12 +43,16 @@ static const struct {
 	{ "lifecycle", suite_lifecycle }, { "refusals", suite_refusals },
 	{ "exec", suite_exec },		  { "streams", suite_streams },
 	{ "process", suite_process },	  { "files", suite_files },
-	{ "watch", suite_watch },	  { "errors", suite_errors },
+	{ "watch", suite_watch },	  { "copies", suite_copies },
+	{ "templates", suite_templates }, { "errors", suite_errors },
 	{ "faults", suite_faults },	  { "elsewhere", suite_elsewhere },
 };
 
 static void report(struct suite *t, const char *group, const char *name, const char *why)
 {
+	const char *bug = suite_take_bug();
+
+	CHECK(t, !bug, "a mistake of ours: %s", bug);
 	t->n++;
 	t->n_failed += t->has_failed;
 	(void)printf("%s %u - %s: %s%s%s\n", t->has_failed ? "not ok" : "ok", t->n, group, name,

@@ -18,7 +18,7 @@ if ! has_groups; then
 fi
 [ "$identity" = root ] || lacks+=' root-user'
 allow '/(ids|s|sessions|kept|new|tmp)( |/)'
-CM_TEST_SKIPS=$lacks limit=170 timeout --foreground -k 5 170 "${as[@]}" "$top/bin/provider-suite" \
+CM_TEST_SKIPS=$lacks limit=560 timeout --foreground -k 5 560 "${as[@]}" "$top/bin/provider-suite" \
 	local ${only:+"$only"} >"$work/suite"
 status=$?
 plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$work/suite")

@@ -2,6 +2,7 @@
 /* What all tests of the suite stand on. */
 #include "tests/conformance/provider/suite.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,21 @@ bool suite_check(struct suite *t, bool holds, const char *file, int line, const 
 	return false;
 }
 
+bool suite_check_ok(struct suite *t, int r, const struct cm_error *err, const char *file, int line,
+		    const char *what)
+{
+	return suite_check(t, r == CM_OK, file, line, "%s: %s: %s", what, cm_error_name(r),
+			   err->msg);
+}
+
+bool suite_check_code(struct suite *t, int r, const struct cm_error *err, int want,
+		      const char *file, int line, const char *what)
+{
+	return suite_check(t, r == want && err->code == r && err->msg[0] != '\0', file, line,
+			   "%s: wanted %s, got %s (%s: %s)", what, cm_error_name(want),
+			   cm_error_name(r), cm_error_name(err->code), err->msg);
+}
+
 struct cm_call suite_call(int ms)
 {
 	return (struct cm_call){ .deadline_ms = cm_clock_mono_ms() + ms, .cancel_fd = -1 };
@@ -46,6 +62,52 @@ void suite_sleep(int ms)
 	const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
 	(void)nanosleep(&pause, NULL);
+}
+
+void suite_untell(struct suite *t)
+{
+	suite_sh_is(t, t->s, "rm -f /tmp/told", "");
+}
+
+void suite_tell(struct suite *t)
+{
+	suite_sh_is(t, t->s, ": >/tmp/told", "");
+}
+
+/* --- mistakes of ours ---------------------------------------------------------------------- */
+
+static char bug[CM_ERROR_MSG_SIZE];
+
+void suite_note_bug(int code, const char *why)
+{
+	if (code == CM_E_BUG && bug[0] == '\0')
+		(void)snprintf(bug, sizeof(bug), "%s", why && why[0] ? why : "nobody says why");
+}
+
+const char *suite_take_bug(void)
+{
+	static char taken[sizeof(bug)];
+
+	memcpy(taken, bug, sizeof(taken));
+	bug[0] = '\0';
+	return taken[0] != '\0' ? taken : NULL;
+}
+
+/*
+ * In place of cm_error_set wherever another file calls it (the linker's --wrap): also an error that its
+ * caller does not look at is seen.
+ */
+int __wrap_cm_error_set(struct cm_error *err, int code, int sys_errno, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+int __wrap_cm_error_set(struct cm_error *err, int code, int sys_errno, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	code = cm_error_vset(err, code, sys_errno, fmt, ap);
+	va_end(ap);
+	suite_note_bug(code, err ? err->msg : NULL);
+	return code;
 }
 
 /* --- sessions ------------------------------------------------------------------------------ */
@@ -134,6 +196,7 @@ void suite_follow(struct cm_exec *e, int ms, struct outcome *o)
 
 	for (;;) {
 		o->r = cm_exec_next(e, NULL, &call, &event, &o->err);
+		suite_note_bug(o->r, o->err.msg);
 		if (o->r < 0)
 			return;
 		if (is_first != (event.kind == CM_EXEC_HAS_STARTED) && o->name[0] == '\0')
@@ -160,6 +223,7 @@ void suite_run(struct suite *t, struct cm_session *s, const struct cm_exec_reque
 	(void)t;
 	outcome_init(o);
 	o->r = cm_exec_start(s, request, &call, &e, &o->err);
+	suite_note_bug(o->r, o->err.msg);
 	if (o->r < 0)
 		return;
 	suite_follow(e, SUITE_MS, o);

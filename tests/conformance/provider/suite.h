@@ -53,6 +53,8 @@ extern const struct test suite_streams[];
 extern const struct test suite_process[];
 extern const struct test suite_files[];
 extern const struct test suite_watch[];
+extern const struct test suite_copies[];
+extern const struct test suite_templates[];
 extern const struct test suite_errors[];
 /* With a stand-in server alone. */
 extern const struct test suite_faults[];
@@ -64,22 +66,33 @@ bool suite_check(struct suite *t, bool holds, const char *file, int line, const 
 	__attribute__((format(printf, 5, 6)));
 /* True where it holds. */
 #define CHECK(t, cond, ...) suite_check(t, cond, __FILE__, __LINE__, __VA_ARGS__)
-/* r is CM_OK; else err says why it is not. */
-#define CHECK_OK(t, r, err, what)                                                                  \
-	CHECK(t, (r) == CM_OK, "%s: %s: %s", what, cm_error_name(r), (err).msg)
+/* r is CM_OK; else err says why it is not. r may be a call that fills err: it comes first, and once. */
+#define CHECK_OK(t, r, err, what) suite_check_ok(t, r, &(err), __FILE__, __LINE__, what)
+bool suite_check_ok(struct suite *t, int r, const struct cm_error *err, const char *file, int line,
+		    const char *what);
 /* r is the code that is wanted, with a message. */
 #define CHECK_CODE(t, r, err, want, what)                                                          \
-	CHECK(t, (r) == (want) && (err).code == (r) && (err).msg[0] != '\0',                       \
-	      "%s: wanted %s, got %s (%s: %s)", what, cm_error_name(want), cm_error_name(r),       \
-	      cm_error_name((err).code), (err).msg)
+	suite_check_code(t, r, &(err), want, __FILE__, __LINE__, what)
+bool suite_check_code(struct suite *t, int r, const struct cm_error *err, int want,
+		      const char *file, int line, const char *what);
 
 /* --- calls, sessions ------------------------------------------------------------------------- */
 
+/* A busy machine takes its time. Nothing sleeps so long: these are bounds of what does not end. */
+#define SUITE_PATIENCE 4
 /* As long as an operation of the suite may take. */
-#define SUITE_MS 30000
+#define SUITE_MS (SUITE_PATIENCE * 30000)
 struct cm_call suite_call(int ms);
 int64_t suite_now(void);
 void suite_sleep(int ms);
+/* What a command that is to run for a while waits for in the shared session, and how it is told. */
+#define UNTIL_TOLD "until [ -e /tmp/told ]; do sleep 0.05; done"
+void suite_untell(struct suite *t);
+void suite_tell(struct suite *t);
+/* An error that is a mistake of ours: whoever meets it, the test that runs fails. */
+void suite_note_bug(int code, const char *why);
+/* NULL: there was none since the last call. */
+const char *suite_take_bug(void);
 /* A session name that nobody has. */
 void suite_name(struct suite *t, char buf[64]);
 /* One that any provider can make. The caller clears it. */

@@ -37,7 +37,7 @@ static void redirected(struct suite *t)
 	for (size_t i = 0; i < CM_ARRAY_SIZE(codes); i++) {
 		struct cm_error err = CM_ERROR_INIT;
 		struct cm_session *s = NULL;
-		struct cm_call call = suite_call(12000);
+		struct cm_call call = suite_call(SUITE_PATIENCE * 12000);
 		struct cm_spec spec;
 		char params[128];
 		char name[64];

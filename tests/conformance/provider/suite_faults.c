@@ -18,7 +18,7 @@
 #define DELETE_E2B "DELETE /sandboxes/"
 #define DELETE_PLATFORM "DELETE .*/sandbox/[^/]*$"
 /* of one operation, with what is tried again in it */
-#define OPERATION_MS 12000
+#define OPERATION_MS (SUITE_PATIENCE * 12000)
 
 struct bad {
 	const char *what;
@@ -159,7 +159,8 @@ static void never_answers(struct suite *t)
 	r = create(t, name, 1500, &s, &err);
 	CHECK_CODE(t, r, err, CM_E_TIMEOUT, "silence");
 	/* with a look for what it may have made all the same */
-	CHECK(t, suite_now() - since < 20000, "it took %lld ms", (long long)(suite_now() - since));
+	CHECK(t, suite_now() - since < SUITE_PATIENCE * 20000, "it took %lld ms",
+	      (long long)(suite_now() - since));
 	fault_clear(t);
 	CHECK(t, n_sandboxes(t) == before, "%d sandboxes are left", n_sandboxes(t) - before);
 }
@@ -466,7 +467,7 @@ static void killed_while_it_runs(struct suite *t)
 	      o.end.kind);
 	if (o.r < 0)
 		is_clean(t, o.r, &o.err, "killed");
-	CHECK(t, suite_now() - since < 15000, "it was told after %lld ms",
+	CHECK(t, suite_now() - since < SUITE_PATIENCE * 15000, "it was told after %lld ms",
 	      (long long)(suite_now() - since));
 	outcome_clear(&o);
 	cm_exec_release(e);

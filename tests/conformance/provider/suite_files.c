@@ -144,7 +144,7 @@ static void large_file(struct suite *t)
 						  .fill = make,
 						  .data = &s,
 						  .len = (int64_t)size };
-	struct cm_call call = suite_call(60000);
+	struct cm_call call = suite_call(SUITE_PATIENCE * 60000);
 	struct cm_error err = CM_ERROR_INIT;
 	long before = peak_kib();
 	int r = cm_session_write(t->s, TOP "/large", &request, &call, &err);

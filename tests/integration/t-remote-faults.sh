@@ -1,0 +1,233 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line over sessions of E2B where something goes wrong or is refused: signals, a service that
+# fails or does not answer, setup that fails, and what a provider cannot do.
+#
+#   t-remote-faults.sh DIRECTORY-OF-THE-BINARIES root|plain
+# shellcheck disable=SC2016
+# SC2016: what single quotes keep from this shell is for the shell inside
+. "$(dirname "${BASH_SOURCE[0]}")/lib-terminal.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-e2b.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib-remote.sh"
+
+state_of() { # ID
+	"${as[@]}" "$casemate" ls --json >"$work/states" 2>/dev/null
+	$python -c 'import json, sys
+print(*[x["status"] for x in json.load(open(sys.argv[1])) if x["id"] == sys.argv[2]])' "$work/states" "$1"
+}
+
+start_service
+repo_plain "$repos/plain"
+server_git "$repos" || skip_all TOOLS "no $missing"
+
+# --- signals ------------------------------------------------------------------------------------
+
+begin_with 'what is broken off'
+for at in 'POST /(v2/)?sandboxes( |$|\?)' 'process.Process/Start'; do
+	fault "[{\"match\": \"$at\", \"fault\": \"delay\", \"ms\": 1500, \"times\": 1}]"
+	start run "${temporary[@]}" -- sleep 30
+	sleep 0.7
+	kill -INT "$bg"
+	wait_bg
+	expect_status 130 "INT before the answer of $at"
+	nothing_left "nothing is left: $at"
+	fault "[{\"match\": \"$at\", \"fault\": \"delay_after\", \"ms\": 1500, \"times\": 1}]"
+	start run "${temporary[@]}" -- sleep 30
+	sleep 0.7
+	kill -TERM "$bg"
+	wait_bg
+	expect_status 143 "TERM before the answer of $at, which was carried out"
+	nothing_left "nothing is left: $at, which was carried out"
+done
+fault '[]'
+start run "${temporary[@]}" -- sh -c 'echo begun; sleep 30'
+until_true 20 grep -q begun "$work/out"
+kill -INT "$bg"
+wait_bg
+expect_status 130 'INT while the command runs'
+nothing_left 'nothing is left of it'
+start run "${temporary[@]}" -- sh -c 'trap "" INT TERM; echo begun; sleep 30'
+until_true 20 grep -q begun "$work/out"
+kill -INT "$bg"
+wait_bg
+[ "$rc" != 0 ]
+ok 'INT while a command runs that ignores it'
+nothing_left 'nothing is left of that'
+fault '[{"match": "DELETE /sandboxes/", "fault": "delay", "ms": 1000, "times": 1}]'
+start run "${temporary[@]}" -- true
+sleep 1
+kill -INT "$bg" 2>/dev/null
+wait_bg
+nothing_left 'INT while it is taken away'
+fault '[]'
+finish
+
+begin_with 'a service that fails'
+fault '[{"match": "DELETE /sandboxes/", "fault": "status", "code": 500, "times": 20}]'
+run run "${temporary[@]}" -- echo finished
+is "$(out)" finished 'the command has run'
+like "$(err)" '*casemate rm --files --force --provider e2b *' 'what was left is said'
+fault '[]'
+run ls -q
+left=$(out)
+run rm --files --force "$left"
+expect_status 0 'and removed'
+nothing_left
+fault '[{"match": "GET /(v2/)?sandboxes", "fault": "garbage_json", "times": 20}]'
+run ls
+expect_status 125 'no JSON'
+fault '[]'
+finish
+
+begin_with 'signals that do not come to the command'
+fault '[{"match": "process.Process/Start", "fault": "hang", "times": 1}]'
+start run "${temporary[@]}" -- sleep 60
+until_true 20 has_sandboxes 1
+sleep 0.5
+kill -INT "$bg"
+wait_bg
+is "$rc $((elapsed_ms < 10000))" '130 1' 'one INT ends it while nothing says that it has started'
+nothing_left
+start run "${temporary[@]}" -- sh -c 'echo begun; sleep 60'
+until_true 20 grep -q begun "$work/out"
+fault '[{"match": "process.Process/(SendSignal|Start)", "fault": "hang", "times": null}]'
+kill -INT "$bg"
+sleep 0.5
+kill -INT "$bg"
+wait_bg
+expect_status 130 'two INTs end it'
+like "$(err)" '*casemate: the command was started, and its end, *' 'what is not known is said'
+nothing_left 'nothing is left of that, either'
+fault '[]'
+finish
+
+# --- what is refused ----------------------------------------------------------------------------
+
+begin_with 'create'
+for option in '--repo=https://example.org/r' --setup=true --teardown=true; do
+	run create c --network internet "$option"
+	refused "'create' prepares nothing, and there is ${option%%=*}" "'casemate start c ...' *" \
+		"create ${option%%=*}"
+done
+is "$(n_sandboxes)" 0 'nothing was made'
+run create c --network internet
+is "$rc $(state_of c)" '0 stopped' 'create'
+run create c --network internet
+is "$rc $(state_of c)" '0 stopped' 'create again'
+run start c --network internet
+run create c --network internet
+is "$rc $(state_of c)" '0 running' 'create does not stop what runs'
+run rm --files --force c
+fault '[{"match": "POST /sandboxes/[^/]*/pause", "fault": "status", "code": 500, "times": 20}]'
+run create c --network internet
+expect_status 125 'create: it cannot be stopped'
+nothing_left 'and so it is taken away again'
+fault '[{"match": "POST /sandboxes/[^/]*/pause", "fault": "status", "code": 500, "times": 20},
+	{"match": "DELETE /sandboxes/", "fault": "status", "code": 500, "times": 20}]'
+run create c --network internet
+expect_status 125 'create: nor taken away'
+like "$(err)" "*note: session 'c' was left running: casemate stop --provider e2b c*" 'what was left is said'
+fault '[]'
+run rm --files --force c
+expect_status 0 'it can be removed'
+nothing_left
+finish
+
+begin_with 'options that mean nothing elsewhere'
+run start s --network internet
+for command in "run ${temporary[*]}" 'run --session s' 'start t' 'create t' 'restart s' 'exec s' 'shell s'; do
+	what=()
+	case $command in run* | exec*) what=(-- true) ;; esac
+	# shellcheck disable=SC2086
+	run $command --root "$work" "${what[@]}"
+	refused "provider 'e2b' has no '--root'" '*leave it out*' "--root: $command"
+done
+is "$(state_of s) $(n_sandboxes)" 'running 1' 'nothing was made or stopped'
+run file ls -u user s
+refused "provider 'e2b' has no '--user'" '*' 'file: no user'
+run cp -u user s:a .
+refused "provider 'e2b' has no '--user'" '*' 'cp: no user'
+run exec -d --output 1M s -- true
+refused "what a detached command of provider 'e2b' keeps cannot be limited" 'leave --output out' \
+	'exec -d --output'
+run exec --output 1M s -- echo x
+is "$rc $(out)" '0 x' 'exec --output'
+run run "${temporary[@]}" --memory '64M?' --pids-limit '9?' -- true
+is "$rc $(err)" "0 note: --memory is not enforced by provider 'e2b'
+note: --pids-limit is not enforced by provider 'e2b'" 'limits that are not enforced'
+run run -q "${temporary[@]}" --memory '64M?' -- true
+is "$rc $(err)" '0 ' 'without a word'
+run rm --files --force s
+nothing_left
+finish
+
+# --- environment and directories ----------------------------------------------------------------
+
+begin_with 'an environment'
+export CM_TEST_PASSED='a b' CM_TEST_OTHER=x
+run start s --network internet --pass-env 'CM_TEST_P*' --env CM_TEST_GIVEN=c
+run exec s -- sh -c 'echo "$CM_TEST_PASSED/$CM_TEST_GIVEN/$CM_TEST_OTHER"'
+expect_out 'a b/c/' 'start: --pass-env'
+run create t --network internet --pass-env CM_TEST_PASSED
+run exec t -- sh -c 'echo "$CM_TEST_PASSED"'
+expect_out 'a b' 'create: --pass-env'
+unset CM_TEST_PASSED CM_TEST_OTHER
+run rm --files --force s t
+nothing_left
+finish
+
+begin_with 'a repository'
+url=$git_url/plain
+run start s --network internet --repo "$url" --setup 'echo set up >.git/by-setup' \
+	--teardown 'echo torn down'
+expect_status 0 'start'
+run exec s -- sh -c 'cat one .git/by-setup'
+is "$rc $(out)" $'0 one\ntwo\nset up' 'its checkout, and its setup'
+run exec -w dir/sub s -- cat ../run
+is "$rc $(out)" '0 run' 'a relative directory is below the checkout'
+run exec -w / s -- pwd
+expect_out / 'another one is not'
+run exec -d s -- sleep 1000
+name=$(out)
+run restart s --network internet
+is "$rc $(grep -c '^torn down$' "$work/err")" '0 1' 'restart: its teardown'
+run ps --json s
+is "$(read_json '[x["state"] for x in j if x["exec"] == "'"$name"'"]')" "['ended']" 'restart: no command is left'
+run stop s
+run rm --files s
+expect_status 0 'rm'
+run run --network internet --repo "$url" -- cat one
+is "$rc $(out)" $'0 one\ntwo' 'one that is temporary'
+nothing_left
+finish
+
+begin_with 'setup that fails'
+run start s --network internet --setup 'exit 3' --teardown 'echo torn down'
+expect_status 125 'start'
+like "$(err)" "*torn down*note: session 's' was left running: casemate stop --provider e2b s, or casemate rm --files --force --provider e2b s*" \
+	'its teardown runs, and it is left'
+is "$(state_of s)" running 'it is'
+run start s --network internet --setup 'exit 3'
+! grep -q 'was left running' "$work/err"
+ok 'who made it knows that'
+service POST kill "{\"sandbox\": \"$(look 's["sandboxes"][0]["sandboxID"]')\"}" >/dev/null
+run rm --files s
+[ "$(err)" = '' ] || like "$(err)" "*no session 's'*" 'rm of one that died, without --force'
+nothing_left
+start start s --network internet --setup 'sleep 60'
+until_true 20 has_sandboxes 1
+sleep 1
+kill -INT "$bg"
+wait_bg
+expect_status 130 'INT during setup'
+like "$(err)" "*note: session 's' was left running: *" 'that it is left is said'
+run rm --files --force s
+nothing_left
+finish
+
+begin 'the service'
+is "$(cat "$top/violations")" '' 'every request was as it should be'
+stop_service
+finish
+
+done_testing
