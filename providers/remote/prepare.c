@@ -165,6 +165,10 @@ static int find_network(struct cm_prep *p, struct cm_error *err)
 	    cm_key_is_asked(CM_KEY_NETWORK, p->spec))
 		return CM_OK;
 	r = cm_session_info(p->session, p->call, &info, err);
+	if (r == CM_E_UNSUPPORTED) {
+		cm_error_clear(err);
+		return CM_OK;
+	}
 	if (r == CM_OK && info.network != 0)
 		p->network = p->own_network = info.network;
 	cm_session_info_clear(&info);

@@ -4,7 +4,9 @@
  * its setup commands run once.
  *
  * The credential of the repository is in the environment of those git processes alone: in no argument,
- * file or message. What runs in the sandbox meanwhile as the same user can read it there. A checkout of
+ * file or message. What runs in the sandbox meanwhile as the same user can read it there, and with --branch
+ * in a checkout that is there, what an earlier command wrote into that one's git configuration (a proxy,
+ * say) has a part in the fetch. A checkout of
  * the same repository that is there is left alone: the user's work wins; where --branch names another
  * branch than it is on, git switches if nothing is lost by that. A new one is made beside its place and
  * moved there when it is whole.

@@ -99,23 +99,25 @@ static const char clone_script[] = CM_SHELL_FAIL GIT
 
 /*
  * $1 place, $2 branch to be on, $3 where one that is new begins ("": here), $4 depth, $5 "1": the server
- * may be asked. What git would have to overwrite stays, and so does the branch.
+ * may be asked. What git would have to overwrite stays, and so does the branch. The checkout's own
+ * configuration may be an earlier command's: what it could have run by itself (q) is not told the credential.
  */
 static const char branch_script[] = CM_SHELL_FAIL GIT
+	"q() { (unset GIT_CONFIG_COUNT; g -c core.fsmonitor=false \"$@\"); }\n"
 	"cd \"$1\" || fail denied\n"
 	"new=$2 base=${3#refs/heads/} depth=${4:+--depth=$4} list= point=\n"
 	"if g show-ref -q --verify \"refs/heads/$new\"; then\n"
-	"g checkout -q \"$new\" -- || fail kept; exit 0; fi\n"
+	"q checkout -q \"$new\" -- || fail kept; exit 0; fi\n"
 	"if [ \"$5\" = 1 ]; then\n"
 	"list=$(g ls-remote origin \"refs/heads/$new\" \"refs/heads/${base:-$new}\" "
 	"\"refs/tags/${base:-$new}\") || exit\n"
 	"if has \"refs/heads/$new\"; then\n"
 	"g fetch $depth origin \"+refs/heads/$new:refs/remotes/origin/$new\" || exit\n"
-	"g checkout -q -b \"$new\" --track \"origin/$new\" || fail kept; exit 0; fi\n"
+	"q checkout -q -b \"$new\" --track \"origin/$new\" || fail kept; exit 0; fi\n"
 	"if [ -n \"$base\" ]; then\n"
 	"g fetch $depth origin \"$base\" || exit; point=FETCH_HEAD; fi\n"
 	"fi\n"
-	"g checkout -q --no-track -b \"$new\" $point || fail kept\n";
+	"q checkout -q --no-track -b \"$new\" $point || fail kept\n";
 
 /* $1 place, $2 an address without what a user wrote into it */
 static const char scrub_script[] = "git -C \"$1\" remote set-url origin \"$2\"\n";
