@@ -108,7 +108,9 @@ static void hint(uint32_t missing, struct cm_error *err)
 	if ((missing & CM_CAP_NETWORK_NONE) != 0)
 		cm_error_hint(err, "--network internet, or --provider local");
 	else if ((missing & CM_CAP_HOST_FILES) != 0)
-		cm_error_hint(err, "--repo URL or --no-workspace, or --provider local");
+		cm_error_hint(err,
+			      "the current directory would be the workspace: name another one with "
+			      "--repo URL or --no-workspace, or --provider local");
 	else
 		cm_error_hint(err, "leave it out, or --provider local");
 }

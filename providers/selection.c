@@ -105,6 +105,25 @@ static bool has_platform(const struct cm_strv *env)
 		cm_provider_has_variable(env, "MASTRA_PLATFORM_SECRET_KEY"));
 }
 
+/* Nothing chooses another one: but something may have been meant to. */
+static void explain_local(const struct cm_strv *env, struct cm_selection *ret)
+{
+	static const char *const platform[] = { "MASTRA_PROJECT_ID", "MASTRA_ENVIRONMENT_ID",
+						"MASTRA_PLATFORM_ACCESS_TOKEN",
+						"MASTRA_PLATFORM_SECRET_KEY" };
+	const char *why = "nothing names another one";
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(platform); i++) {
+		if (cm_provider_has_variable(env, platform[i]))
+			why = "nothing names another one; of platform's variables some are "
+			      "missing: 'casemate provider ls'";
+	}
+	if (cm_provider_has_variable(env, "FACTORY_SANDBOX_PROVIDER"))
+		why = "FACTORY_SANDBOX_PROVIDER chooses 'local' or nothing; CASEMATE_PROVIDER "
+		      "names any";
+	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why);
+}
+
 int cm_provider_select(const struct cm_strv *env, const char *flag, struct cm_selection *ret,
 		       struct cm_error *err)
 {
@@ -128,7 +147,7 @@ int cm_provider_select(const struct cm_strv *env, const char *flag, struct cm_se
 		ret->kind = CM_PROVIDER_E2B;
 		(void)snprintf(ret->reason, sizeof(ret->reason), "E2B_API_KEY is set");
 	} else {
-		(void)snprintf(ret->reason, sizeof(ret->reason), "nothing names another one");
+		explain_local(env, ret);
 	}
 	return CM_OK;
 }

@@ -260,6 +260,7 @@ static int dispatch(struct cm_cli *cli, int argc, char **argv)
 	CM_AUTO_BUF struct cm_buf text = { 0 };
 	const struct cm_command *command;
 	struct cm_selection selection;
+	int failure_exit;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	cm_buf_init(&text, 65536);
@@ -283,8 +284,12 @@ static int dispatch(struct cm_cli *cli, int argc, char **argv)
 	if (command->is_here)
 		return command->run(cli, argc - 1, argv + 1);
 	if (cm_provider_select(&cli->config.env, provider_flag(command, argc - 1, argv + 1),
-			       &selection, &err) < 0)
+			       &selection, &err) < 0) {
+		failure_exit = command->has_keys ? cm_flags_failure_exit(argc - 2, argv + 2) : -1;
+		if (failure_exit >= 0)
+			cli->failure_exit = failure_exit;
 		return cm_cli_fail(cli, &err);
+	}
 	return cm_cli_run_command(cli, command, &selection, argc - 1, argv + 1);
 }
 

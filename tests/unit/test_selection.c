@@ -9,6 +9,8 @@
 #define SECRET "MASTRA_PLATFORM_SECRET_KEY=s"
 #define KEY "E2B_API_KEY=k"
 #define LOCAL "nothing names another one"
+#define HALF LOCAL "; of platform's variables some are missing: 'casemate provider ls'"
+#define FACTORY "FACTORY_SANDBOX_PROVIDER chooses 'local' or nothing; CASEMATE_PROVIDER names any"
 #define PLATFORM_SET "MASTRA_PROJECT_ID, MASTRA_ENVIRONMENT_ID and a token are set"
 
 static const struct row {
@@ -27,11 +29,11 @@ static const struct row {
 	/* before e2b, and after it where one is missing */
 	{ { PLATFORM, TOKEN, KEY }, NULL, "platform", PLATFORM_SET },
 	{ { PLATFORM, KEY }, NULL, "e2b", "E2B_API_KEY is set" },
-	{ { PLATFORM }, NULL, "local", LOCAL },
+	{ { PLATFORM }, NULL, "local", HALF },
 	{ { "MASTRA_PROJECT_ID=p", TOKEN, KEY }, NULL, "e2b", "E2B_API_KEY is set" },
-	{ { "MASTRA_ENVIRONMENT_ID=e", TOKEN }, NULL, "local", LOCAL },
-	{ { "MASTRA_PROJECT_ID= \t", "MASTRA_ENVIRONMENT_ID=e", TOKEN }, NULL, "local", LOCAL },
-	{ { PLATFORM, "MASTRA_PLATFORM_ACCESS_TOKEN= \n" }, NULL, "local", LOCAL },
+	{ { "MASTRA_ENVIRONMENT_ID=e", TOKEN }, NULL, "local", HALF },
+	{ { "MASTRA_PROJECT_ID= \t", "MASTRA_ENVIRONMENT_ID=e", TOKEN }, NULL, "local", HALF },
+	{ { PLATFORM, "MASTRA_PLATFORM_ACCESS_TOKEN= \n" }, NULL, "local", HALF },
 	{ { KEY }, NULL, "e2b", "E2B_API_KEY is set" },
 	{ { "E2B_API_KEY=" }, NULL, "local", LOCAL },
 	{ { "E2B_API_KEY= \t\r\n" }, NULL, "local", LOCAL },
@@ -47,7 +49,7 @@ static const struct row {
 	  "FACTORY_SANDBOX_PROVIDER names it" },
 	{ { "FACTORY_SANDBOX_PROVIDER=LOCAL", KEY }, NULL, "e2b", "E2B_API_KEY is set" },
 	{ { "FACTORY_SANDBOX_PROVIDER=locally", KEY }, NULL, "e2b", "E2B_API_KEY is set" },
-	{ { "FACTORY_SANDBOX_PROVIDER=e2b" }, NULL, "local", LOCAL },
+	{ { "FACTORY_SANDBOX_PROVIDER=e2b" }, NULL, "local", FACTORY },
 	{ { "FACTORY_SANDBOX_PROVIDER=e2b", PLATFORM, TOKEN }, NULL, "platform", PLATFORM_SET },
 	{ { "FACTORY_SANDBOX_PROVIDER=platform", KEY }, NULL, "e2b", "E2B_API_KEY is set" },
 	{ { "FACTORY_SANDBOX_PROVIDER=  ", KEY }, NULL, "e2b", "E2B_API_KEY is set" },

@@ -250,6 +250,9 @@ static const struct {
 	{ "run|--provider|docker|ls", 125, "",
 	  "casemate: --provider names no provider: 'docker'\n"
 	  "hint: there are local, platform and e2b\n" },
+	{ "run|--failure-exit|77|--provider|docker|ls", 77, "",
+	  "casemate: --provider names no provider: 'docker'\n"
+	  "hint: there are local, platform and e2b\n" },
 	{ "provider", 0, "local: nothing names another one\n", "" },
 	{ "provider|show|--provider|e2b", 0, "e2b: --provider names it\n", "" },
 	{ "provider|nope", 125, "",
