@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 #define FLAG_COMPRESSED 0x01U
 #define FLAG_END 0x02U
@@ -120,6 +121,41 @@ int cm_e2b_code(const char *name)
 			return codes[i].code;
 	}
 	return CM_E_REMOTE;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s);
+
+	return len >= strlen(end) && strcmp(s + len - strlen(end), end) == 0;
+}
+
+const char *cm_e2b_file_fault(const char *name, int status, const char *message)
+{
+	static const struct {
+		const char *name;
+		int status;
+		/* the message's last words: of some faults there is no more */
+		const char *end;
+		const char *text;
+	} faults[] = {
+		{ "not_found", 404, NULL, "it is not there" },
+		{ "already_exists", 0, NULL, "something is there" },
+		{ "permission_denied", 0, "permission denied", "the session's user may not" },
+		{ NULL, 0, "' is a directory", "it is a directory" },
+		{ NULL, 0, ": not a directory", "a part of the path is no directory" },
+	};
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(faults); i++) {
+		if (name ? faults[i].name && strcmp(name, faults[i].name) == 0
+			 : faults[i].status != 0 && status == faults[i].status)
+			return faults[i].text;
+		if (message && faults[i].end && ends_with(message, faults[i].end))
+			return faults[i].text;
+	}
+	return message && cm_text_has_prefix(message, "path is not a directory")
+		       ? "it is no directory"
+		       : NULL;
 }
 
 int cm_e2b_error_of(const struct cm_json *v, const char *what, struct cm_error *err)

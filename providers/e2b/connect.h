@@ -55,6 +55,11 @@ void cm_e2b_envelope_write(struct cm_buf *out, const void *json, size_t len);
 /* What an error's name means: CM_E_*; CM_E_REMOTE for one that is not known, and for NULL. */
 int cm_e2b_code(const char *name);
 /*
+ * What is usual of files, in words of ours: "it is not there"; NULL: it is none of that. name: of Connect's
+ * errors, NULL: there is the HTTP status alone. message may be NULL.
+ */
+const char *cm_e2b_file_fault(const char *name, int status, const char *message);
+/*
  * Of { "code": ..., "message": ... } an error: "cannot WHAT: MESSAGE (NAME)". Returns its code. v may be
  * NULL, or anything else.
  */

@@ -269,7 +269,7 @@ struct cm_e2b_headers {
 };
 void cm_e2b_headers_init(struct cm_e2b_headers *h, const struct cm_e2b_session *s, bool is_root);
 void cm_e2b_headers_add(struct cm_e2b_headers *h, const char *line);
-/* The agent's error: of a body in Connect's manner, of the proxy before it, or by status. */
+/* The agent's error about a file: of a body in Connect's manner, of the proxy before it, or by status. */
 int cm_e2b_agent_refused(const struct cm_e2b_session *s, const struct cm_http_request *request,
 			 const struct cm_http_answer *answer, const char *what,
 			 struct cm_error *err);
@@ -282,6 +282,8 @@ struct cm_e2b_rpc {
 	bool is_root;
 	/* the agent may take its time until it answers */
 	bool may_wait;
+	/* it is about a file, which `what` names: its usual faults have words of ours */
+	bool is_file;
 	const char *what;
 };
 /*
@@ -297,7 +299,9 @@ int cm_e2b_unary(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc, const s
 struct cm_e2b_stream {
 	struct cm_http_stream *http;
 	struct cm_e2b_envelopes envelopes;
+	/* borrowed, and as of struct cm_e2b_rpc */
 	const char *what;
+	bool is_file;
 	/* what came and is not looked at yet */
 	size_t at;
 	size_t len;

@@ -16,6 +16,7 @@
 #include "runtime/base/text.h"
 
 #define PATH_MAX_BYTES 4096U
+#define SHOWN_MAX 200U
 #define PIECE (64UL * 1024)
 
 static struct cm_e2b_session *session_of(struct cm_session *s)
@@ -47,18 +48,34 @@ char *cm_e2b_place(const struct cm_e2b_session *s, const char *path)
 	return cm_asprintf("%s%s", path[0] == '~' ? "./" : "", path);
 }
 
+char *cm_e2b_doing(const struct cm_e2b_session *s, const char *verb, const char *place)
+{
+	size_t n = s->workdir ? strlen(s->workdir) : 0;
+	size_t len;
+
+	if (s->workdir && strncmp(place, s->workdir, n) == 0 && place[n] == '/' && place[n + 1])
+		place += n + 1;
+	else if (cm_text_has_prefix(place, "./~"))
+		place += 2;
+	len = strlen(place);
+	/* the end of it says more than the beginning */
+	return cm_asprintf("%s '%s'", verb, len > SHOWN_MAX ? place + len - SHOWN_MAX : place);
+}
+
 int cm_e2b_path_rpc(struct cm_e2b_session *s, const char *method, const char *path,
-		    const char *what, const struct cm_call *call, struct cm_json_doc **ret_doc,
+		    const char *verb, const struct cm_call *call, struct cm_json_doc **ret_doc,
 		    struct cm_error *err)
 {
+	CM_AUTO_FREE char *what = cm_e2b_doing(s, verb, path);
 	CM_AUTO_BUF struct cm_buf body = { .max = 64UL * 1024 };
 	const struct cm_e2b_rpc rpc = { .method = method,
 					.body = &body,
 					.is_root = s->is_root,
 					.is_idempotent = true,
+					.is_file = true,
 					.what = what };
 	struct cm_json_writer w;
-	int r = check_path(path, err);
+	int r = what ? check_path(path, err) : cm_e2b_no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -73,8 +90,7 @@ int cm_e2b_look(struct cm_e2b_session *s, const char *path, const struct cm_call
 		struct cm_json_doc **ret_doc, struct cm_path_info *ret, struct cm_error *err)
 {
 	struct cm_json_doc *doc = NULL;
-	int r = cm_e2b_path_rpc(s, "filesystem.Filesystem/Stat", path, "look at a file", call, &doc,
-				err);
+	int r = cm_e2b_path_rpc(s, "filesystem.Filesystem/Stat", path, "look at", call, &doc, err);
 
 	if (r == CM_OK)
 		r = cm_e2b_entry_read(cm_json_get(cm_json_root(doc), "entry"), ret, err);
@@ -153,13 +169,15 @@ int cm_e2b_rename(struct cm_e2b_session *s, const char *from, const char *to,
 		  const struct cm_call *call, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf body = { .max = 64UL * 1024 };
+	CM_AUTO_FREE char *what = cm_e2b_doing(s, "move", from);
 	/* a second time there is nothing any more to move */
 	const struct cm_e2b_rpc rpc = { .method = "filesystem.Filesystem/Move",
 					.body = &body,
 					.is_root = s->is_root,
-					.what = "move a file" };
+					.is_file = true,
+					.what = what };
 	struct cm_json_writer w;
-	int r = check_path(from, err);
+	int r = what ? check_path(from, err) : cm_e2b_no_memory(err);
 
 	if (r == CM_OK)
 		r = check_path(to, err);
@@ -176,8 +194,7 @@ int cm_e2b_rename(struct cm_e2b_session *s, const char *from, const char *to,
 int cm_e2b_unlink(struct cm_e2b_session *s, const char *path, const struct cm_call *call,
 		  struct cm_error *err)
 {
-	return cm_e2b_path_rpc(s, "filesystem.Filesystem/Remove", path, "remove a file", call, NULL,
-			       err);
+	return cm_e2b_path_rpc(s, "filesystem.Filesystem/Remove", path, "remove", call, NULL, err);
 }
 
 /* --- reading ------------------------------------------------------------------------------------- */
@@ -276,6 +293,7 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 	struct cm_e2b_session *s = session_of(session);
 	CM_AUTO_FREE char *place = cm_e2b_place(s, path);
 	CM_AUTO_FREE char *url = NULL;
+	CM_AUTO_FREE char *what = NULL;
 	struct reading reading = { .skip = offset, .left = length, .take = take, .data = data };
 	struct cm_e2b_headers headers;
 	struct cm_http_request request = { .method = "GET",
@@ -291,7 +309,8 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 	if (r < 0)
 		return r;
 	url = place ? cm_e2b_files_url(s, place) : NULL;
-	if (!url)
+	what = place ? cm_e2b_doing(s, "read", place) : NULL;
+	if (!url || !what)
 		return cm_e2b_no_memory(err);
 	request.url = url;
 	cm_e2b_headers_init(&headers, s, false);
@@ -300,7 +319,7 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 		cm_e2b_headers_add(&headers, range);
 	r = cm_http_stream_open(cm_e2b_of(session)->http, &request, call, &stream, err);
 	if (r < 0) {
-		(void)cm_error_wrap(err, "cannot read '%s'", path);
+		(void)cm_error_wrap(err, "cannot %s", what);
 		return r;
 	}
 	answer = cm_http_stream_answer(stream);
@@ -310,7 +329,7 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 			r = read_all(stream, &reading, call, err);
 	} else if (answer->status != 416) {
 		/* 416: it ends before that */
-		r = cm_e2b_agent_refused(s, &request, answer, "read a file", err);
+		r = cm_e2b_agent_refused(s, &request, answer, what, err);
 	}
 	cm_http_stream_close(stream);
 	return r;

@@ -11,9 +11,11 @@
  * no home. The caller frees; NULL: memory.
  */
 char *cm_e2b_place(const struct cm_e2b_session *s, const char *path);
-/* A method of the agent about one path; key of it in the request. As cm_e2b_unary. */
+/* "read 'notes'": a place as it was given. The caller frees; NULL: memory. */
+char *cm_e2b_doing(const struct cm_e2b_session *s, const char *verb, const char *place);
+/* A method of the agent about one path; verb: "look at". As cm_e2b_unary. */
 int cm_e2b_path_rpc(struct cm_e2b_session *s, const char *method, const char *path,
-		    const char *what, const struct cm_call *call, struct cm_json_doc **ret_doc,
+		    const char *verb, const struct cm_call *call, struct cm_json_doc **ret_doc,
 		    struct cm_error *err);
 /* What is at path, itself: *ret has texts of *ret_doc, which the caller frees. */
 int cm_e2b_look(struct cm_e2b_session *s, const char *path, const struct cm_call *call,

@@ -16,7 +16,6 @@
 #define GIVE_UP_MS 5000
 /* what has not answered by then is tried again, so that a command's own time is kept */
 #define AGAIN_MS 15000
-#define LOST_STATUS 255
 #define TIMED_OUT_STATUS 124
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -43,7 +42,7 @@ static void end_by_event(struct cm_e2b_exec *e, const struct cm_e2b_event *event
 		end_as(e, event->signal == e->asked_signal ? CM_EXEC_KILLED : CM_EXEC_SIGNALLED,
 		       128 + event->signal, event->signal);
 	else if (event->is_unknown)
-		end_as(e, CM_EXEC_LOST, LOST_STATUS, 0);
+		end_as(e, CM_EXEC_LOST, 0, 0);
 	else
 		end_as(e, e->is_not_executed ? CM_EXEC_NOT_EXECUTED : CM_EXEC_EXITED,
 		       event->exit_code, 0);
@@ -62,14 +61,14 @@ static int recover(struct cm_e2b_exec *e, const struct cm_call *call, struct cm_
 	cm_e2b_stream_close(e->stream);
 	e->stream = NULL;
 	if (++e->n_cuts > CUTS_MAX) {
-		end_as(e, CM_EXEC_LOST, LOST_STATUS, 0);
+		end_as(e, CM_EXEC_LOST, 0, 0);
 		return CM_OK;
 	}
 	r = cm_e2b_health(s, call, &health, err);
 	if (r < 0)
 		return r;
 	if (health != CM_E2B_ALIVE) {
-		end_as(e, CM_EXEC_LOST, LOST_STATUS, 0);
+		end_as(e, CM_EXEC_LOST, 0, 0);
 		return CM_OK;
 	}
 	own.deadline_ms = earliest(call->deadline_ms, cm_clock_mono_ms() + AGAIN_MS);
@@ -81,7 +80,7 @@ static int recover(struct cm_e2b_exec *e, const struct cm_call *call, struct cm_
 	if (r == CM_OK)
 		cm_e2b_command_note(e);
 	else if (r == CM_E_NOT_FOUND)
-		end_as(e, CM_EXEC_LOST, LOST_STATUS, 0);
+		end_as(e, CM_EXEC_LOST, 0, 0);
 	/* else the next call tries again */
 	return CM_OK;
 }

@@ -56,13 +56,17 @@ static int ask_list(struct cm_e2b_session *s, const char *path, uint32_t depth,
 		    const struct cm_call *call, struct cm_json_doc **ret, struct cm_error *err)
 {
 	CM_AUTO_BUF struct cm_buf body = { .max = 64UL * 1024 };
+	CM_AUTO_FREE char *what = cm_e2b_doing(s, "list", path);
 	const struct cm_e2b_rpc rpc = { .method = "filesystem.Filesystem/ListDir",
 					.body = &body,
 					.is_root = s->is_root,
 					.is_idempotent = true,
-					.what = "list files" };
+					.is_file = true,
+					.what = what };
 	struct cm_json_writer w;
 
+	if (!what)
+		return cm_e2b_no_memory(err);
 	cm_jw_init(&w, &body, false);
 	cm_jw_object(&w);
 	cm_jw_kstring(&w, "path", path);
@@ -181,13 +185,15 @@ int cm_e2b_file_mkdir(struct cm_session *session, const char *path, uint32_t fla
 		r = cm_e2b_need_parent(s, place, call, err);
 	if (r < 0)
 		return r;
-	r = cm_e2b_path_rpc(s, "filesystem.Filesystem/MakeDir", place, "make a directory", call,
-			    NULL, err);
+	r = cm_e2b_path_rpc(s, "filesystem.Filesystem/MakeDir", place, "make directory", call, NULL,
+			    err);
 	/* one that was there keeps its mode */
 	if (r == CM_E_EXISTS && with_parents) {
 		cm_error_clear(err);
 		return CM_OK;
 	}
+	if (r == CM_E_EXISTS)
+		cm_error_hint(err, "-p makes it where it is not there");
 	/* of a file that is there it is said that the argument is invalid */
 	if (r == CM_E_INVALID) {
 		type = cm_e2b_type_of(s, place, true, call, NULL);

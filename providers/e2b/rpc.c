@@ -83,12 +83,14 @@ static bool has_token(const struct cm_e2b_session *s, const char *text)
 }
 
 static int refused(const struct cm_e2b_session *s, const struct cm_http_request *request,
-		   const struct cm_http_answer *answer, const char *what,
+		   const struct cm_http_answer *answer, const char *what, bool is_file,
 		   char ret_name[CM_E2B_NAME_SIZE], struct cm_error *err)
 {
 	struct cm_json_doc *doc = NULL;
 	const struct cm_json *code = NULL;
 	const char *message = NULL;
+	const char *name = NULL;
+	const char *fault = NULL;
 	int r;
 
 	if (answer->body.len > 0 &&
@@ -98,11 +100,20 @@ static int refused(const struct cm_e2b_session *s, const struct cm_http_request 
 	}
 	if (message && has_token(s, message))
 		message = NULL;
+	if (code && code->type == CM_JSON_STRING)
+		name = code->u.string;
+	/* of a number the agent's own has the status; what stands before it says nothing of files */
+	if (is_file &&
+	    (name || (code && cm_json_int(cm_json_root(doc), "code", 0) == answer->status)))
+		fault = cm_e2b_file_fault(name, answer->status, message);
+	if (ret_name && name && message && answer->status != 502)
+		(void)snprintf(ret_name, CM_E2B_NAME_SIZE, "%s", name);
 	if (answer->status == 502) {
 		r = gone(s, what, err);
-	} else if (code && code->type == CM_JSON_STRING && message) {
-		if (ret_name)
-			(void)snprintf(ret_name, CM_E2B_NAME_SIZE, "%s", code->u.string);
+	} else if (fault) {
+		r = name ? cm_e2b_code(name) : cm_http_error(request, answer, what, NULL, NULL);
+		(void)cm_error_set(err, r, 0, "cannot %s: %s", what, fault);
+	} else if (name && message) {
 		r = cm_e2b_error_of(cm_json_root(doc), what, err);
 	} else {
 		r = cm_http_error(request, answer, what, message, err);
@@ -118,7 +129,7 @@ int cm_e2b_agent_refused(const struct cm_e2b_session *s, const struct cm_http_re
 			 const struct cm_http_answer *answer, const char *what,
 			 struct cm_error *err)
 {
-	return refused(s, request, answer, what, NULL, err);
+	return refused(s, request, answer, what, true, NULL, err);
 }
 
 /* --- one answer ------------------------------------------------------------------------------------ */
@@ -198,7 +209,7 @@ int cm_e2b_unary(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc, const s
 		return r;
 	}
 	if (answer.status < 200 || answer.status > 299)
-		r = refused(s, &request, &answer, rpc->what, ret_name, err);
+		r = refused(s, &request, &answer, rpc->what, rpc->is_file, ret_name, err);
 	else if (ret_doc)
 		r = read_object(&answer, rpc->what, ret_doc, err);
 	cm_http_answer_clear(&answer);
@@ -231,13 +242,14 @@ int cm_e2b_stream_open(struct cm_e2b_session *s, const struct cm_e2b_rpc *rpc,
 		return cm_e2b_no_memory(err);
 	cm_e2b_envelopes_init(&stream->envelopes);
 	stream->what = rpc->what;
+	stream->is_file = rpc->is_file;
 	r = cm_http_stream_open(cm_e2b_of(&s->base)->http, &request, call, &stream->http, err);
 	if (r < 0) {
 		(void)cm_error_wrap(err, "cannot %s", rpc->what);
 	} else {
 		answer = cm_http_stream_answer(stream->http);
 		if (answer->status < 200 || answer->status > 299)
-			r = refused(s, &request, answer, rpc->what, NULL, err);
+			r = refused(s, &request, answer, rpc->what, rpc->is_file, NULL, err);
 		else if (strcmp(answer->content_type, "application/connect+json") != 0)
 			r = cm_error_set(err, CM_E_PROTOCOL, 0,
 					 "cannot %s: the sandbox answers with '%s'", rpc->what,
@@ -285,6 +297,18 @@ static int fetch(struct cm_e2b_stream *stream, struct cm_wake *wake, const struc
 	return r;
 }
 
+/* What the last envelope says: CM_OK or the error in *err. */
+static int end_of(const struct cm_e2b_stream *stream, struct cm_error *err)
+{
+	const struct cm_buf *body = &stream->envelopes.body;
+	char name[CM_E2B_NAME_SIZE];
+	int r = cm_e2b_end_of(body->data ? body->data : "", body->len, stream->what, name,
+			      sizeof(name), err);
+	const char *fault = r < 0 && stream->is_file ? cm_e2b_file_fault(name, 0, NULL) : NULL;
+
+	return fault ? cm_error_set(err, r, 0, "cannot %s: %s", stream->what, fault) : r;
+}
+
 int cm_e2b_stream_next(struct cm_e2b_stream *stream, struct cm_wake *wake,
 		       const struct cm_call *call, int *ret_end, struct cm_error *err)
 {
@@ -303,8 +327,7 @@ int cm_e2b_stream_next(struct cm_e2b_stream *stream, struct cm_wake *wake,
 		if (r == CM_E2B_ENVELOPE_MESSAGE)
 			return CM_E2B_STREAM_MESSAGE;
 		if (r == CM_E2B_ENVELOPE_END) {
-			*ret_end = cm_e2b_end_of(e->body.data ? e->body.data : "", e->body.len,
-						 stream->what, NULL, 0, err);
+			*ret_end = end_of(stream, err);
 			return *ret_end == CM_E_PROTOCOL || *ret_end == CM_E_NOMEM
 				       ? *ret_end
 				       : CM_E2B_STREAM_END;

@@ -13,6 +13,8 @@
 struct watch {
 	struct cm_e2b_session *session;
 	const char *path;
+	/* "watch 'src'" */
+	const char *what;
 	int (*each)(void *data, const struct cm_watch_event *event);
 	void *data;
 	struct cm_e2b_stream *stream;
@@ -27,7 +29,8 @@ static int open_watch(struct watch *w, const struct cm_call *call, struct cm_err
 	const struct cm_e2b_rpc rpc = { .method = "filesystem.Filesystem/WatchDir",
 					.body = &body,
 					.is_root = w->session->is_root,
-					.what = "watch files" };
+					.is_file = true,
+					.what = w->what };
 	struct cm_json_writer jw;
 
 	cm_jw_init(&jw, &body, false);
@@ -126,8 +129,12 @@ int cm_e2b_file_watch(struct cm_session *session, const char *path,
 		      const struct cm_call *call, struct cm_error *err)
 {
 	CM_AUTO_FREE char *place = cm_e2b_place((struct cm_e2b_session *)(void *)session, path);
+	CM_AUTO_FREE char *what =
+		place ? cm_e2b_doing((struct cm_e2b_session *)(void *)session, "watch", place)
+		      : NULL;
 	struct watch w = { .session = (struct cm_e2b_session *)(void *)session,
 			   .path = place,
+			   .what = what,
 			   .each = each,
 			   .data = data };
 	struct cm_error local = CM_ERROR_INIT;
@@ -137,7 +144,7 @@ int cm_e2b_file_watch(struct cm_session *session, const char *path,
 	/* what led to a new attempt may be what is told in the end */
 	if (!err)
 		err = &local;
-	r = place ? open_watch(&w, call, err) : cm_e2b_no_memory(err);
+	r = what ? open_watch(&w, call, err) : cm_e2b_no_memory(err);
 	while (r == CM_OK && !is_over)
 		r = step(&w, call, &is_over, err);
 	cm_e2b_stream_close(w.stream);

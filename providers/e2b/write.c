@@ -91,11 +91,13 @@ static int init_form(struct form *f, const struct cm_write_request *request, str
 	return CM_OK;
 }
 
-static int upload(struct cm_e2b_session *s, const char *path,
+/* shown: what it is for, and is told of */
+static int upload(struct cm_e2b_session *s, const char *path, const char *shown,
 		  const struct cm_write_request *request, const struct cm_call *call,
 		  struct cm_error *err)
 {
 	CM_AUTO_FREE char *url = cm_e2b_files_url(s, path);
+	CM_AUTO_FREE char *what = cm_e2b_doing(s, "write", shown);
 	bool is_form = request->len < 0 || !s->takes_octets;
 	struct form form = { .state = FORM_HEADER };
 	char type[128] = "Content-Type: application/octet-stream";
@@ -109,7 +111,7 @@ static int upload(struct cm_e2b_session *s, const char *path,
 		.fill_len = is_form ? -1 : request->len,
 	};
 	struct cm_http_answer answer;
-	int r = url ? CM_OK : cm_e2b_no_memory(err);
+	int r = url && what ? CM_OK : cm_e2b_no_memory(err);
 
 	if (r == CM_OK && is_form)
 		r = init_form(&form, request, err);
@@ -122,11 +124,11 @@ static int upload(struct cm_e2b_session *s, const char *path,
 	cm_e2b_headers_add(&headers, type);
 	r = cm_http_send(cm_e2b_of(&s->base)->http, &http, call, &answer, err);
 	if (r < 0) {
-		(void)cm_error_wrap(err, "cannot write '%s'", path);
+		(void)cm_error_wrap(err, "cannot %s", what);
 		return r;
 	}
 	if (answer.status < 200 || answer.status > 299)
-		r = cm_e2b_agent_refused(s, &http, &answer, "write a file", err);
+		r = cm_e2b_agent_refused(s, &http, &answer, what, err);
 	cm_http_answer_clear(&answer);
 	return r;
 }
@@ -187,7 +189,7 @@ static int write_through(struct cm_e2b_session *s, const struct target *t,
 			 const struct cm_write_request *request, const struct cm_call *call,
 			 struct cm_error *err)
 {
-	int r = upload(s, t->path, request, call, err);
+	int r = upload(s, t->path, t->path, request, call, err);
 
 	if (r == CM_OK && request->mode != UINT32_MAX)
 		r = cm_e2b_set_mode(s, t->path, request->mode, call, err);
@@ -223,7 +225,7 @@ static int write_beside(struct cm_e2b_session *s, const struct target *t,
 	/* it takes the place of a file, and its mode */
 	if (mode == UINT32_MAX && !t->is_new)
 		mode = t->mode;
-	r = upload(s, temp, request, call, err);
+	r = upload(s, temp, t->path, request, call, err);
 	if (r == CM_OK && mode != UINT32_MAX)
 		r = cm_e2b_set_mode(s, temp, mode, call, err);
 	if (r == CM_OK)
@@ -265,7 +267,7 @@ static int append(struct cm_e2b_session *s, const struct target *t,
 	temp = cm_asprintf("/tmp/.casemate-%s", random);
 	if (!temp)
 		return cm_e2b_no_memory(err);
-	r = upload(s, temp, request, call, err);
+	r = upload(s, temp, t->path, request, call, err);
 	if (r == CM_OK)
 		r = join(s, temp, t->path, call, err);
 	if (r < 0)

@@ -24,7 +24,6 @@
 #define RELEASE_KILLED_MS 500
 #define SIGNAL_MS 5000
 #define EXIT_TIMED_OUT 124
-#define EXIT_LOST 125
 #define EXIT_SIGNAL 128
 
 static const struct cm_exec_ops exec_ops;
@@ -268,7 +267,7 @@ static void end_by_loss(struct cm_platform_exec *e)
 		return;
 	}
 	note(e, "was lost: it may have run, and may still run");
-	end_as(e, CM_EXEC_LOST, EXIT_LOST, 0);
+	end_as(e, CM_EXEC_LOST, 0, 0);
 }
 
 /* Once more, for what does no harm twice and has shown nothing yet. */

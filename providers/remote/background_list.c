@@ -28,7 +28,6 @@ static const struct {
 };
 
 /* casemate's own exit status for what is not the command's */
-#define LOST_STATUS 125
 
 static bool find_kind(const char *word, enum cm_exec_end_kind *ret)
 {
@@ -52,7 +51,7 @@ bool cm_background_end(const char *kind, const char *code, const char *ended, co
 	if (!find_kind(kind, &end.kind) || !cm_shell_number(code, 255, &status) ||
 	    !cm_shell_number(ended, TIME_MAX, &at) || !cm_shell_number(started, TIME_MAX, &from))
 		return false;
-	end.exit_code = end.kind == CM_EXEC_LOST ? LOST_STATUS : (int)status;
+	end.exit_code = end.kind == CM_EXEC_LOST ? 0 : (int)status;
 	if ((end.kind == CM_EXEC_EXITED || end.kind == CM_EXEC_KILLED) &&
 	    end.exit_code > SIGNAL_BASE && end.exit_code <= SIGNAL_BASE + SIGNAL_LAST)
 		end.signal = end.exit_code - SIGNAL_BASE;
@@ -103,37 +102,44 @@ static int malformed(struct cm_error *err)
 			    "the session's list of detached commands makes no sense");
 }
 
-/* One of the list; *at moves behind it. */
+/* One of the list; *at moves behind it. *ret_is_one: what it says of itself makes sense. */
 static int read_one(const char **at, const char *to, bool is_root, struct cm_exec_info *info,
-		    struct cm_error *err)
+		    bool *ret_is_one, struct cm_error *err)
 {
 	const char *f[N_FIELDS];
 	const char *number;
+	const char *texts;
 	bool has_prefix;
 	uint64_t pid;
 	uint64_t cwd_len;
 	uint64_t cmd_len;
+
+	*ret_is_one = false;
 
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		f[i] = field(at, to);
 		if (!f[i])
 			return malformed(err);
 	}
+	if (!cm_shell_number(f[6], (uint64_t)(to - *at), &cwd_len) ||
+	    !cm_shell_number(f[7], (uint64_t)(to - *at) - cwd_len, &cmd_len))
+		return malformed(err);
+	texts = *at;
+	*at += cwd_len + cmd_len;
+	/* where the next one begins is known: one that is broken does not hide the others */
 	if (f[0][0] == 'r' || !cm_background_name(f[0], &number, &has_prefix) ||
 	    !cm_background_end(f[1], f[2], f[3], f[4], &info->end, &info->ended_ms,
 			       &info->started_ms) ||
-	    !cm_shell_number(f[5], UINT32_MAX, &pid) ||
-	    !cm_shell_number(f[6], (uint64_t)(to - *at), &cwd_len) ||
-	    !cm_shell_number(f[7], (uint64_t)(to - *at) - cwd_len, &cmd_len))
-		return malformed(err);
+	    !cm_shell_number(f[5], UINT32_MAX, &pid))
+		return CM_OK;
 	(void)snprintf(info->name, sizeof(info->name), "%s%s", is_root ? "r" : "", number);
 	info->pid = (int64_t)pid;
 	info->is_detached = true;
 	info->is_running = info->end.kind == 0;
 	info->has_end = !info->is_running;
-	if (copy_texts(info, *at, cwd_len, cmd_len) != CM_OK)
+	if (copy_texts(info, texts, cwd_len, cmd_len) != CM_OK)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a list of commands");
-	*at += cwd_len + cmd_len;
+	*ret_is_one = true;
 	return CM_OK;
 }
 
@@ -147,9 +153,10 @@ static int read_all(const struct cm_buf *text, bool is_root,
 
 	while (r == CM_OK && at < to) {
 		struct cm_exec_info info = { .pid = 0 };
+		bool is_one;
 
-		r = read_one(&at, to, is_root, &info, err);
-		if (r == CM_OK)
+		r = read_one(&at, to, is_root, &info, &is_one, err);
+		if (r == CM_OK && is_one)
 			r = each(data, &info);
 		cm_exec_info_clear(&info);
 	}

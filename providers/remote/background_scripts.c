@@ -38,8 +38,8 @@
 	"base=${HOME:-}; case $base in /*) ;; *) fail no-home;; esac\n"                            \
 	"base=$base/.casemate/exec\n"
 
-/* The directory of command $1. */
-#define ENTRY BASE "d=$base/$1; [ -e \"$d/started\" ] || fail not-found\n"
+/* The directory of command $1. A start that was interrupted has no time of it. */
+#define ENTRY BASE "d=$base/$1; [ -s \"$d/started\" ] || fail not-found\n"
 
 /*
  * A fifo's one end without waiting for the other one to be opened: as long as one has both, there is
@@ -81,7 +81,9 @@ const char cm_background_start_script[] = CM_SHELL_FAIL BASE MS
 	": >\"$d/stdout\"; : >\"$d/stderr\"\n"
 	"mkfifo \"$d/alive\" \"$d/.out\" \"$d/.err\" || fail no-fifo\n"
 	"[ \"$in\" = 0 ] || mkfifo \"$d/input\" \"$d/.eof\" || fail no-fifo\n"
-	"ms >\"$d/started\"; echo >>\"$d/started\"\n"
+	/* the last thing, and all at once: what has it is complete */
+	"{ ms && echo; } >\"$d/started.new\" && mv -f \"$d/started.new\" \"$d/started\" || "
+	"fail denied\n"
 	"setsid setsid sh -c \"$sup\" casemate-exec \"$d\" \"$old\" \"$run\" \"$timer\" \"$t\" "
 	"\"$ts\" \"$g\" \"$gs\" \"$blocks\" \"$cap\" \"$in\" \"$@\" </dev/null 2>/dev/null |\n"
 	"{ read -r pid || fail no-start; printf '%s\\n%s\\n' \"$n\" \"$pid\"; }\n";
@@ -195,15 +197,20 @@ const char cm_background_signal_script[] = CM_SHELL_FAIL ALIVE ENTRY
 	"[ \"$2\" = 0 ] || : >\"$d/signalled\"\n"
 	"kill \"-$2\" \"-$p\" 2>/dev/null || fail ended\n";
 
-/* Of each: eight NUL-terminated fields, the last two being lengths of what follows: cwd, cmd. */
+/*
+ * Of each: eight NUL-terminated fields, the last two being lengths of what follows: cwd, cmd. One whose
+ * start was interrupted is none.
+ */
 const char cm_background_list_script[] = CM_SHELL_FAIL ALIVE STATE BASE
 	"[ -d \"$base\" ] || exit 0\n"
 	"cd \"$base\" || fail denied\n"
 	"for d in $(ls | sort -n); do\n"
 	"case $d in *[!0-9]*|0*|??????????*) continue;; esac\n"
-	"[ -e \"$d/started\" ] || continue\n"
+	"[ -s \"$d/started\" ] && [ -f \"$d/cwd\" ] && [ -f \"$d/cmd\" ] || continue\n"
 	"state\n"
-	"w=$(($(wc -c <\"$d/cwd\"))) c=$(($(wc -c <\"$d/cmd\")))\n"
+	"case $started in ''|*[!0-9]*) continue;; esac\n"
+	"w=$(wc -c <\"$d/cwd\") && c=$(wc -c <\"$d/cmd\") || continue\n"
+	"w=$((w)) c=$((c))\n"
 	"[ \"$w\" -le 8192 ] || w=8192; [ \"$c\" -le 65536 ] || c=65536\n"
 	"printf '%s\\0' \"$d\" \"$kind\" \"$code\" \"$ended\" \"$started\" \"$pid\" \"$w\" \"$c\"\n"
 	"head -c \"$w\" \"$d/cwd\"; head -c \"$c\" \"$d/cmd\"\n"

@@ -8,6 +8,9 @@
 #include "providers/remote/prepare_internal.h"
 #include "runtime/base/fd.h"
 
+/* of git's own words, as much as a message takes */
+#define CAUSE_MAX ((size_t)240)
+
 static const struct {
 	const char *verdict;
 	int code;
@@ -122,10 +125,28 @@ static int fail(const struct cm_prep *p, int code, const char *msg, const char *
 	return code;
 }
 
+/* git says what it failed by first, and what may have led to it in the lines behind that. */
+static const char *find_cause(const char *text)
+{
+	static const char *const words[] = { "fatal: ", "error: " };
+
+	while (text) {
+		for (size_t i = 0; i < CM_ARRAY_SIZE(words); i++) {
+			if (strncmp(text, words[i], strlen(words[i])) == 0)
+				return text;
+		}
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	return NULL;
+}
+
 int cm_prep_git_error(const struct cm_prep *p, const struct cm_shell_end *end, struct cm_error *err)
 {
 	const char *user;
 	const char *secret;
+	const char *cause;
+	size_t len;
 	size_t i;
 
 	for (i = 0; i < CM_ARRAY_SIZE(verdicts); i++) {
@@ -138,7 +159,14 @@ int cm_prep_git_error(const struct cm_prep *p, const struct cm_shell_end *end, s
 		i = find(REFUSED);
 	if (i < CM_ARRAY_SIZE(failures))
 		return fail(p, failures[i].code, failures[i].msg, failures[i].hint, err);
-	(void)cm_shell_failed(end, CM_E_CHECKOUT, err, "cannot check out '%.150s'", p->url.text);
+	cause = find_cause(end->tail);
+	len = cause ? strcspn(cause, "\r\n") : 0;
+	if (cause)
+		(void)cm_error_set(err, CM_E_CHECKOUT, 0, "cannot check out '%.150s': %.*s",
+				   p->url.text, (int)(len < CAUSE_MAX ? len : CAUSE_MAX), cause);
+	else
+		(void)cm_shell_failed(end, CM_E_CHECKOUT, err, "cannot check out '%.150s'",
+				      p->url.text);
 	cm_error_hint(err, "these are git's words in the sandbox: try the same there by hand");
 	return CM_E_CHECKOUT;
 }

@@ -220,6 +220,60 @@ static int pause_ms(const struct cm_prep *p, int ms, struct cm_error *err)
 	return CM_OK;
 }
 
+/* What git prints, less the line by which our scripts say how they ended. */
+struct git_output {
+	const struct cm_prep *prep;
+	/* so much of the mark was seen, and is held back */
+	size_t n_held;
+	/* behind the mark, up to the end of its line */
+	bool is_verdict;
+};
+
+static const char verdict_mark[] = "\ncasemate-verdict ";
+
+static void tell(const struct git_output *g, const char *bytes, size_t len)
+{
+	if (len > 0 && g->prep->prepare->output)
+		g->prep->prepare->output(g->prep->prepare->data, bytes, len);
+}
+
+static int take_output(void *data, const void *bytes, size_t len)
+{
+	tell(data, bytes, len);
+	return 0;
+}
+
+static int take_error(void *data, const void *bytes, size_t len)
+{
+	struct git_output *g = data;
+	const char *text = bytes;
+	size_t from = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (g->is_verdict) {
+			g->is_verdict = text[i] != '\n';
+			from = i + 1;
+			continue;
+		}
+		/* the mark's first byte is not in it again */
+		if (text[i] != verdict_mark[g->n_held]) {
+			tell(g, verdict_mark, g->n_held);
+			g->n_held = 0;
+		}
+		if (text[i] != verdict_mark[g->n_held])
+			continue;
+		if (g->n_held == 0)
+			tell(g, text + from, i - from);
+		from = i + 1;
+		g->n_held++;
+		g->is_verdict = g->n_held == sizeof(verdict_mark) - 1;
+		if (g->is_verdict)
+			g->n_held = 0;
+	}
+	tell(g, text + from, len - from);
+	return 0;
+}
+
 /*
  * With the credential, where it is to have one; again where the connection was to blame. A verdict `kept`
  * is *ret_is_kept where that is asked for.
@@ -228,6 +282,7 @@ static int run_git(struct cm_prep *p, const char *script, const char *const *arg
 		   bool *ret_is_kept, struct cm_error *err)
 {
 	struct cm_strv env = { 0 };
+	struct git_output output = { .prep = p };
 	int r = cm_prep_env(p, &env, err);
 	const struct cm_shell shell = {
 		.session = p->session,
@@ -236,9 +291,9 @@ static int run_git(struct cm_prep *p, const char *script, const char *const *arg
 		.env = env.v,
 		.is_root = p->spec->user == CM_USER_ROOT,
 		.timeout_ms = CM_PREPARE_TIMEOUT_MS,
-		.take = cm_prep_output,
-		.take_error = cm_prep_output,
-		.take_data = p,
+		.take = take_output,
+		.take_error = take_error,
+		.take_data = &output,
 	};
 	int wait = FIRST_PAUSE_MS;
 
@@ -247,6 +302,8 @@ static int run_git(struct cm_prep *p, const char *script, const char *const *arg
 		bool is_again;
 
 		r = cm_shell_run(&shell, p->call, &end, err);
+		tell(&output, verdict_mark, output.n_held);
+		output = (struct git_output){ .prep = p };
 		is_again =
 			r == CM_OK && end.exit_code != 0 && i < TRIES && cm_prep_is_transient(&end);
 		if (r == CM_OK && ret_is_kept)

@@ -22,11 +22,16 @@ static const char mkdir_script[] =
 		     "if full; then fail no-space; fi\n"
 		     "fail denied\n";
 
-/* $1 from, $2 to, $3 "1": not onto anything. rename(2)'s rules, which mv's are not. */
+/*
+ * $1 from, $2 to, $3 "1": not onto anything. rename(2)'s rules, which mv's are not. $side: "to-" for a
+ * verdict on where it goes.
+ */
 static const char move_script[] = CM_SHELL_WHY
-	"why \"$1\"\n"
-	"case $2 in */) [ -d \"$1\" ] || fail not-dir;; esac\n"
+	"side=; fail() { printf '\\ncasemate-verdict %s%s\\n' \"$side\" \"$1\" >&2; exit 77; }\n"
+	"why \"$1\"; side=to-\n"
 	"to=${2%\"${2##*[!/]}\"}; [ -n \"$to\" ] || to=/\n"
+	"case $2 in */) if [ ! -d \"$1\" ]; then\n"
+	"[ ! -d \"$to\" ] || fail is-dir; fail no-dir; fi;; esac\n"
 	"if [ -e \"$to\" ] || [ -L \"$to\" ]; then\n"
 	"[ \"$3\" = 0 ] || fail exists\n"
 	"[ \"$1\" != \"$to\" ] || exit 0\n"
@@ -36,14 +41,14 @@ static const char move_script[] = CM_SHELL_WHY
 	"rmdir \"$to\" 2>/dev/null || fail not-empty\n"
 	"else fail is-dir; fi\n"
 	"else\n"
-	"if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then fail not-dir; fi\n"
+	"if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then fail no-dir; fi\n"
 	/* mv would go into a directory that a link leads to */
 	"if [ -d \"$to\" ]; then rm -f \"$to\" 2>/dev/null || fail denied; fi\n"
 	"fi\n"
 	"else dir \"$to\"; why \"$d\"; [ -d \"$d\" ] || fail not-dir; fi\n"
 	"mv -f \"$1\" \"$to\" && exit 0\n"
 	"dir \"$to\"; [ -w \"$d\" ] || fail denied\n"
-	"if full; then fail no-space; fi\n"
+	"side=; if full; then fail no-space; fi\n"
 	"dir \"$1\"; [ -w \"$d\" ] || fail denied\n"
 	"exit 1\n";
 
@@ -54,10 +59,8 @@ static const char remove_script[] = CM_SHELL_WHY
 	"if [ ! -e \"$path\" ] && [ ! -L \"$path\" ] && [ \"$3\" = 1 ]; then exit 0; fi\n"
 	"why \"$path\"\n"
 	"if [ -d \"$path\" ] && [ ! -L \"$path\" ]; then\n"
-	"if [ \"$2\" = 1 ]; then rm -rf \"$path\" 2>/dev/null && exit 0\n"
-	"else rmdir \"$path\" 2>/dev/null && exit 0\n"
-	"for f in \"$path\"/* \"$path\"/.[!.]* \"$path\"/..?*; do\n"
-	"if [ -e \"$f\" ] || [ -L \"$f\" ]; then fail not-empty; fi; done; fi\n"
+	"[ \"$2\" = 1 ] || fail whole-dir\n"
+	"rm -rf \"$path\" 2>/dev/null && exit 0\n"
 	"else rm -f \"$path\" 2>/dev/null && exit 0; fi\n"
 	"fail denied\n";
 
@@ -90,6 +93,8 @@ int cm_shell_move(struct cm_session *s, const char *from, const char *to, uint32
 	CM_AUTO_FREE char *old_name = NULL;
 	CM_AUTO_FREE char *new_name = NULL;
 	const char *args[] = { NULL, NULL, (flags & CM_MOVE_NO_CLOBBER) != 0 ? "1" : "0", NULL };
+	const struct cm_shell shell = { .session = s, .script = move_script, .args = args };
+	struct cm_shell_end end;
 	int r = cm_shell_path(from, &old_name, err);
 
 	if (r == CM_OK)
@@ -98,7 +103,11 @@ int cm_shell_move(struct cm_session *s, const char *from, const char *to, uint32
 		return r;
 	args[0] = old_name;
 	args[1] = new_name;
-	return cm_shell_file_run(s, move_script, args, "move", from, call, err);
+	r = cm_shell_run(&shell, call, &end, err);
+	if (r == CM_OK && end.exit_code != 0)
+		r = cm_shell_move_error(&end, from, to, err);
+	cm_shell_end_clear(&end);
+	return r;
 }
 
 int cm_shell_remove(struct cm_session *s, const char *path, uint32_t flags,

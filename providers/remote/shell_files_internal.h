@@ -69,6 +69,9 @@ int cm_shell_path(const char *path, char **ret, struct cm_error *err);
 /* The script has ended, not by 0. what: "read"; path: as it was asked for. */
 int cm_shell_file_error(const struct cm_shell_end *end, const char *what, const char *path,
 			struct cm_error *err);
+/* The same of a move, whose verdicts on where it was to go begin with "to-". */
+int cm_shell_move_error(const struct cm_shell_end *end, const char *from, const char *to,
+			struct cm_error *err);
 /* Runs it and judges its end; nothing is captured. */
 int cm_shell_file_run(struct cm_session *s, const char *script, const char *const *args,
 		      const char *what, const char *path, const struct cm_call *call,

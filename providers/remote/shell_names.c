@@ -25,6 +25,8 @@ static const struct {
 	{ "not-empty", CM_E_EXISTS, "it is not empty", NULL },
 	{ "denied", CM_E_DENIED, "the session's user may not", NULL },
 	{ "is-dir", CM_E_INVALID, "it is a directory", NULL },
+	{ "whole-dir", CM_E_INVALID, "it is a directory",
+	  "'file rm -r' removes a directory with all in it" },
 	{ "not-dir", CM_E_INVALID, "a part of the path is no directory", NULL },
 	{ "special", CM_E_INVALID, "it is no regular file", NULL },
 	{ "itself", CM_E_INVALID, "it would be below itself", NULL },
@@ -32,6 +34,22 @@ static const struct {
 	{ "short", CM_E_SYS, "not all of it arrived", "try again" },
 	{ "no-base64", CM_E_UNSUPPORTED, "the session has no 'base64'",
 	  "begin it with a template that has coreutils or busybox" },
+};
+
+/* Of where something was to be moved to, whose name comes between the two. */
+static const struct {
+	const char *verdict;
+	int code;
+	const char *before;
+	const char *after;
+} to_verdicts[] = {
+	{ "to-is-dir", CM_E_INVALID, "", " is a directory" },
+	{ "to-no-dir", CM_E_INVALID, "", " is no directory" },
+	{ "to-not-dir", CM_E_INVALID, "a part of the path of ", " is no directory" },
+	{ "to-not-found", CM_E_NOT_FOUND, "the directory of ", " is not there" },
+	{ "to-exists", CM_E_EXISTS, "", " is there" },
+	{ "to-not-empty", CM_E_EXISTS, "", " is not empty" },
+	{ "to-denied", CM_E_DENIED, "the session's user may not write ", "" },
 };
 
 static const char *shown(const char *path)
@@ -64,6 +82,20 @@ int cm_shell_file_error(const struct cm_shell_end *end, const char *what, const 
 		return verdicts[i].code;
 	}
 	return cm_shell_failed(end, CM_E_SYS, err, "cannot %s '%s'", what, shown(path));
+}
+
+int cm_shell_move_error(const struct cm_shell_end *end, const char *from, const char *to,
+			struct cm_error *err)
+{
+	const char *at = shown(to);
+
+	for (size_t i = 0; i < CM_ARRAY_SIZE(to_verdicts); i++) {
+		if (cm_shell_says(end, to_verdicts[i].verdict))
+			return cm_error_set(err, to_verdicts[i].code, 0,
+					    "cannot move '%s' to '%s': %s'%s'%s", shown(from), at,
+					    to_verdicts[i].before, at, to_verdicts[i].after);
+	}
+	return cm_shell_file_error(end, "move", from, err);
 }
 
 int cm_shell_file_run(struct cm_session *s, const char *script, const char *const *args,

@@ -225,6 +225,99 @@ run rm --files --force s
 nothing_left
 finish
 
+begin_with 'work that is nowhere else'
+url=$git_url/plain
+run start w --network internet --repo "$url"
+run exec w -- sh -c 'echo x >>one; echo y >new'
+run stop w
+run rm --files w
+refused "session 'w' has work that is nowhere else: 2 changed or untracked files" \
+	"'casemate cp w:... .' fetches it*--force removes it*" 'rm: files'
+is "$(state_of w)" stopped 'it is stopped again'
+run exec w -- sh -c 'git -c user.name=a -c user.email=a@b.c commit -qam changed; git checkout -q --detach
+	rm new; echo z >>one; git -c user.name=a -c user.email=a@b.c stash -q'
+expect_status 0 'a commit and a stash'
+run stop w
+run rm --files w
+refused "session 'w' has work that is nowhere else: 1 stash, 1 commit" '*' 'rm: a commit, and a stash'
+run exec w -- mv .git .gone
+run stop w
+run rm --files w
+refused "cannot tell whether session 'w' has work that is nowhere else: *" '--force removes it*' 'rm: no repository'
+is "$(state_of w)" stopped 'it is stopped again, too'
+run rm --files --force w
+expect_status 0 'rm --force'
+run start w --network internet --repo "$url" --ref light
+run stop w
+run rm --files w
+is "$rc $(err)" '0 ' 'rm: a tag as it was cloned'
+run start w --network internet --repo "$url" --branch mine
+run stop w
+run rm --files w
+is "$rc $(err)" '0 ' 'rm: a branch without a commit'
+run start w --network internet
+run exec w -- sh -c 'echo y >new'
+run stop w
+run rm --files w
+expect_status 0 'rm: no checkout'
+nothing_left
+finish
+
+begin_with 'a command whose end is not known'
+start run "${temporary[@]}" --json -- sleep 60
+until_true 20 has_sandboxes 1
+sleep 1
+service POST kill "{\"sandbox\": \"$(look 's["sandboxes"][0]["sandboxID"]')\"}" >/dev/null
+wait_bg
+expect_status 137 'its sandbox is lost'
+like "$(read_json '(j["end"], j["code"], j["reason"], j["message"])')" "*'killed'*the command was started, and its end, *" \
+	'the result says so'
+nothing_left
+finish
+
+begin_with 'files that cannot be had, and sessions'
+run start f --network internet
+run exec f -- sh -c 'echo a >file; mkdir dir; ln -s loop loop'
+printf x >"$work/here"
+for command in 'read f none' 'read f dir' 'read f loop' 'read f file/below' 'stat f none' 'ls f none' 'mkdir f file' \
+	'mkdir f file/below' 'mv f none other' 'rm f none' 'rm f dir' 'write f dir' 'write f file/below' 'write f loop'; do
+	# shellcheck disable=SC2086
+	run file $command <"$work/here"
+	expect_status 1 "file $command"
+done
+run cp f:none "$work"
+expect_status 1 'cp: not there'
+run cp "$work/here" f:none/below
+expect_status 1 'cp: no directory'
+run cp "$work/here" f:file/
+expect_status 1 'cp: a file'
+run file read nobody file
+expect_status 125 'no such session'
+run cp "$work/here" nobody:
+expect_status 125 'cp: no such session'
+fault '[{"match": "^(GET|POST) /(files|filesystem)", "fault": "status", "code": 503, "times": null}]'
+run file read f file
+expect_status 125 'a session that does not answer'
+fault '[]'
+run rm --files --force f
+nothing_left
+finish
+
+begin_with 'input that would be thrown away'
+allow '(state|/var/lib)/casemate/remote/platform d 700'
+export CASEMATE_PROVIDER=platform MASTRA_PROJECT_ID=p MASTRA_ENVIRONMENT_ID=e
+export MASTRA_PLATFORM_ACCESS_TOKEN=t MASTRA_PLATFORM_SECRET_KEY=k
+export MASTRA_WORKSPACE_PROXY_URL=http://127.0.0.1:1
+echo data >"$work/input"
+run run "${temporary[@]}" -- cat <"$work/input"
+refused "provider 'platform' passes no standard input on" 'redirect it: </dev/null' 'a file'
+{ echo data; sleep 1; } | { sleep 0.2; run run "${temporary[@]}" -- cat; }
+refused "provider 'platform' passes no standard input on" 'redirect it: </dev/null' 'a pipe'
+run run "${temporary[@]}" -- cat </dev/null
+! grep -q 'passes no standard input on' "$work/err"
+ok 'none'
+finish
+
 begin 'the service'
 is "$(cat "$top/violations")" '' 'every request was as it should be'
 stop_service

@@ -198,12 +198,48 @@ static void test_codes(void **state)
 	assert_int_equal(cm_e2b_error_of(NULL, "do it", NULL), CM_E_REMOTE);
 }
 
+static void test_file_faults(void **state)
+{
+	static const struct {
+		const char *name;
+		int status;
+		const char *message;
+		const char *text;
+	} rows[] = {
+		{ "not_found", 404, "file not found: lstat /a: no such file", "it is not there" },
+		{ "not_found", 404, NULL, "it is not there" },
+		{ NULL, 404, "path '/a' does not exist", "it is not there" },
+		{ "already_exists", 409, "directory already exists: /a", "something is there" },
+		{ "permission_denied", 403, "no", "the session's user may not" },
+		{ "internal", 500, "mkdir /a: permission denied", "the session's user may not" },
+		{ NULL, 500, "open /a: permission denied", "the session's user may not" },
+		{ NULL, 400, "path '/a' is a directory", "it is a directory" },
+		{ "internal", 500, "lstat /a/b: not a directory",
+		  "a part of the path is no directory" },
+		{ "invalid_argument", 400, "path is not a directory: /a", "it is no directory" },
+		{ "internal", 500, "a permission denied is no end", NULL },
+		{ NULL, 500, "error", NULL },
+		{ NULL, 500, "", NULL },
+		{ NULL, 500, NULL, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		const char *text = cm_e2b_file_fault(rows[i].name, rows[i].status, rows[i].message);
+
+		if (rows[i].text)
+			assert_string_equal(text, rows[i].text);
+		else
+			assert_null(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_split_anywhere), cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_promise),	       cmocka_unit_test(test_end),
-		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_codes),	       cmocka_unit_test(test_file_faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

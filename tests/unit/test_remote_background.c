@@ -729,12 +729,9 @@ static void test_list_lies(void **state)
 		LIE("1\0exit\0000\0000\0000\0000\0009\0000\0"),
 		LIE("1\0exit\0000\0000\0000\0000\00018446744073709551615\0001\0"),
 		LIE("1\0exit\0000\0000\0000\0000\0001\00018446744073709551615\0/"),
-		LIE("../1\0exit\0000\0000\0000\0000\0000\0000\0"),
 		LIE("1\0exit\0000"),
 		LIE("no NUL at all"),
-		LIE("r1\0exit\0000\0000\0000\0000\0000\0000\0"),
 	};
-#undef LIE
 	const struct cm_call call = fake_call();
 
 	(void)state;
@@ -748,6 +745,62 @@ static void test_list_lies(void **state)
 				 CM_E_PROTOCOL);
 		assert_int_equal(n, 0);
 	}
+}
+
+/* What is whole is listed beside what is not. */
+static void test_list_skips(void **state)
+{
+	static const struct fake_answer answer = LIE("../1\0exit\0000\0000\0000\0000\0000\0000\0"
+						     "r1\0exit\0000\0000\0000\0000\0000\0000\0"
+						     "2\0exit\0000\0000\0\0000\0001\0001\0/a"
+						     "3\0\0000\0000\0001\0000\0001\0001\0/a"
+						     "4\0exit\0003\0000\0001\0000\0001\0001\0/a");
+#undef LIE
+	struct list l;
+
+	(void)state;
+	fake.answers = &answer;
+	fake.n_answers = 1;
+	list_all(&l);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(l.infos[0].name, "4");
+	assert_int_equal(l.infos[0].end.exit_code, 3);
+	list_clear(&l);
+}
+
+/* A start that was interrupted: whatever of it is there, the others stay listed. */
+static void test_interrupted_start(void **state)
+{
+	static const char *const numbers[] = { "10", "11", "12", "13" };
+	const uint64_t offsets[2] = { 0, 0 };
+	const struct cm_call call = fake_call();
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_exec *e;
+	struct list l;
+
+	(void)state;
+	need_session();
+	e = start("exit 4");
+	await(e->name);
+	cm_exec_release(e);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(numbers); i++) {
+		write_entry(numbers[i], "started",
+			    i == 0   ? ""
+			    : i == 1 ? "soon\n"
+				     : "1700000000000\n");
+		if (i != 2)
+			write_entry(numbers[i], "cmd", "x");
+		if (i != 3)
+			write_entry(numbers[i], "cwd", "/");
+	}
+	list_all(&l);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.infos[0].end.exit_code, 4);
+	list_clear(&l);
+	e = NULL;
+	assert_int_equal(cm_background_attach(&fake.session, "10", offsets, false, &call, &e, &err),
+			 CM_E_NOT_FOUND);
+	assert_null(e);
 }
 
 static void test_missing_tools(void **state)
@@ -798,6 +851,8 @@ int main(void)
 		BOTH(test_at_once),
 		DASH(test_lies),
 		DASH(test_list_lies),
+		DASH(test_list_skips),
+		BOTH(test_interrupted_start),
 		DASH(test_missing_tools),
 	};
 

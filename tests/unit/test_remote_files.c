@@ -537,6 +537,46 @@ static void test_move(void **state)
 	assert_int_equal(move("l", "/etc/casemate-no", 0), CM_E_DENIED);
 }
 
+static void test_move_message(void **state)
+{
+	static const struct {
+		const char *from;
+		const char *to;
+		uint32_t flags;
+		int code;
+		const char *msg;
+	} cases[] = {
+		{ "f", "dd", 0, CM_E_INVALID, "cannot move 'f' to 'dd': 'dd' is a directory" },
+		{ "f", "dd/", 0, CM_E_INVALID, "cannot move 'f' to 'dd/': 'dd/' is a directory" },
+		{ "f", "x/", 0, CM_E_INVALID, "cannot move 'f' to 'x/': 'x/' is no directory" },
+		{ "dd", "f", 0, CM_E_INVALID, "cannot move 'dd' to 'f': 'f' is no directory" },
+		{ "dd", "full", 0, CM_E_EXISTS, "cannot move 'dd' to 'full': 'full' is not empty" },
+		{ "f", "g", CM_MOVE_NO_CLOBBER, CM_E_EXISTS,
+		  "cannot move 'f' to 'g': 'g' is there" },
+		{ "f", "no/x", 0, CM_E_NOT_FOUND,
+		  "cannot move 'f' to 'no/x': the directory of 'no/x' is not there" },
+		{ "no", "x", 0, CM_E_NOT_FOUND, "cannot move 'no': it is not there" },
+	};
+	const struct cm_call call = fake_call();
+
+	(void)state;
+	need_session();
+	put("f", "f");
+	put("g", "g");
+	put_dir("dd");
+	put_dir("full");
+	put("full/x", "x");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(cases); i++) {
+		struct cm_error err = CM_ERROR_INIT;
+
+		assert_int_equal(cm_shell_move(&fake.session, cases[i].from, cases[i].to,
+					       cases[i].flags, &call, &err),
+				 cases[i].code);
+		assert_string_equal(err.msg, cases[i].msg);
+	}
+	assert_true(has("f") && has("g") && has("dd") && has("full/x"));
+}
+
 static int take_away(const char *path, uint32_t flags)
 {
 	const struct cm_call call = fake_call();
@@ -556,7 +596,7 @@ static void test_remove(void **state)
 	assert_int_equal(take_away(ODD, 0), CM_OK);
 	assert_int_equal(take_away(ODD, 0), CM_E_NOT_FOUND);
 	assert_int_equal(take_away(ODD, CM_REMOVE_FORCE), CM_OK);
-	assert_int_equal(take_away("d", 0), CM_E_EXISTS);
+	assert_int_equal(take_away("d", 0), CM_E_INVALID);
 	/* a link, and not what it leads to */
 	assert_int_equal(take_away("l/", CM_REMOVE_RECURSIVE), CM_OK);
 	assert_true(has("d/.x"));
@@ -567,7 +607,11 @@ static void test_remove(void **state)
 	assert_int_equal(take_away("d/", CM_REMOVE_RECURSIVE), CM_OK);
 	assert_false(has("d"));
 	put_dir("e");
-	assert_int_equal(take_away("e", 0), CM_OK);
+	assert_int_equal(take_away("e", 0), CM_E_INVALID);
+	assert_int_equal(take_away("e", CM_REMOVE_FORCE), CM_E_INVALID);
+	assert_true(has("e"));
+	assert_int_equal(take_away("e", CM_REMOVE_RECURSIVE), CM_OK);
+	assert_false(has("e"));
 	assert_int_equal(take_away("/etc/passwd", CM_REMOVE_FORCE), CM_E_DENIED);
 }
 
@@ -751,11 +795,11 @@ static void make_small_disk(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(test_read),  BOTH(test_write),	     BOTH(test_write_by_arguments),
-		BOTH(test_full),  BOTH(test_list),	     BOTH(test_stat),
-		BOTH(test_mkdir), BOTH(test_move),	     BOTH(test_remove),
-		BOTH(test_watch), BOTH(test_watch_by_lists), BOTH(test_watch_ends),
-		DASH(test_lies),
+		BOTH(test_read),       BOTH(test_write), BOTH(test_write_by_arguments),
+		BOTH(test_full),       BOTH(test_list),	 BOTH(test_stat),
+		BOTH(test_mkdir),      BOTH(test_move),	 BOTH(test_move_message),
+		BOTH(test_remove),     BOTH(test_watch), BOTH(test_watch_by_lists),
+		BOTH(test_watch_ends), DASH(test_lies),
 	};
 	int failed;
 	pid_t pid;

@@ -448,7 +448,10 @@ static void test_refs(void **state)
 	expect("d/f", "1\n", NULL);
 	reset_work();
 	set(&spec.ref, "no/such");
+	cm_buf_reset(&output);
 	expect_failure(CM_E_NOT_FOUND, "no such ref");
+	/* which is said between us and our script alone */
+	assert_true(!output.data || !strstr(output.data, "casemate-verdict"));
 	script("! test -e repo");
 	set(&spec.ref, "--upload-pack=touch");
 	expect_failure(CM_E_INVALID, "no name of a ref");
@@ -603,6 +606,42 @@ static void test_refusals(void **state)
 	assert_int_equal(cm_strv_add(&spec.setup_secrets, "NOT_SET"), CM_OK);
 	assert_int_equal(cm_prepare_check(&fake.base, &what, &err), CM_E_NOT_FOUND);
 	assert_int_equal(fake.n_started, 0);
+}
+
+/* git's cause comes before what it advises; without one its last line counts. */
+static void test_cause(void **state)
+{
+#define LOOK "/w\0001\0nothing\0\0\0\0\0"
+	static const struct {
+		const char *said;
+		const char *seen;
+		const char *cause;
+	} cases[] = {
+		{ "Cloning into 'x'...\nfatal: Could not read from remote.\n\nPlease make sure\n"
+		  "and the repository exists.\n",
+		  NULL, "': fatal: Could not read from remote." },
+		{ "error: one\nfatal: two\n", NULL, "': error: one" },
+		{ "no\nfatal word\n\n", NULL, "': fatal word" },
+		{ "a\n\ncasemate-\n\ncasemate-verdict other\nb\n", "a\n\ncasemate-\nb\n", "': b" },
+	};
+
+	(void)state;
+	need_server();
+	set_repo("repo.git");
+	for (size_t i = 0; i < CM_ARRAY_SIZE(cases); i++) {
+		const struct fake_answer answers[] = { { LOOK, sizeof(LOOK) - 1, NULL, 0 },
+						       { NULL, 0, cases[i].said, 1 } };
+		const char *seen = cases[i].seen ? cases[i].seen : cases[i].said;
+
+		fake.answers = answers;
+		fake.n_answers = CM_ARRAY_SIZE(answers);
+		cm_buf_reset(&output);
+		expect_failure(CM_E_CHECKOUT, cases[i].cause);
+		assert_int_equal(fake.n_answers, 0);
+		assert_int_equal(output.len, strlen(seen));
+		assert_memory_equal(output.data, seen, output.len);
+	}
+#undef LOOK
 }
 
 static void test_no_git(void **state)
@@ -957,16 +996,27 @@ static void test_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(test_checkout),	   BOTH(test_refs),
-		BOTH(test_branches),	   BOTH(test_parts),
-		BOTH(test_contradictions), DASH(test_sparse_again),
-		DASH(test_found),	   DASH(test_record),
-		BOTH(test_credential),	   BOTH(test_place),
-		DASH(test_refusals),	   DASH(test_no_git),
-		DASH(test_unreachable),	   BOTH(test_setup),
-		BOTH(test_setup_failure),  DASH(test_setup_network),
-		BOTH(test_names),	   DASH(test_teardown),
-		DASH(test_lies),	   cmocka_unit_test(test_same_repository),
+		BOTH(test_checkout),
+		BOTH(test_refs),
+		BOTH(test_branches),
+		BOTH(test_parts),
+		BOTH(test_contradictions),
+		DASH(test_sparse_again),
+		DASH(test_found),
+		DASH(test_record),
+		BOTH(test_credential),
+		BOTH(test_place),
+		DASH(test_refusals),
+		DASH(test_no_git),
+		DASH(test_cause),
+		DASH(test_unreachable),
+		BOTH(test_setup),
+		BOTH(test_setup_failure),
+		DASH(test_setup_network),
+		BOTH(test_names),
+		DASH(test_teardown),
+		DASH(test_lies),
+		cmocka_unit_test(test_same_repository),
 	};
 
 	/* records go to a home that is the test's own */

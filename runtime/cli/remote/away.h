@@ -78,5 +78,7 @@ int cm_away_relay_run(struct cm_away_relay *relay, struct cm_error *err);
 void cm_away_relay_clear(struct cm_away_relay *relay);
 /* The exit status that an end stands for; prints what is to be said about it. */
 int cm_away_exit_of(const struct cm_away *away, const struct cm_exec_end *end);
+/* The same of one whose end is not known (CM_EXEC_LOST); *err is what was said. */
+int cm_away_lost(const struct cm_away *away, const struct cm_exec_end *end, struct cm_error *err);
 
 #endif

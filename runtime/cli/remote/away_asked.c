@@ -2,9 +2,13 @@
 #include "runtime/cli/remote/away_asked.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
+#include "runtime/cli/relay.h"
 #include "runtime/cli/remote/absent.h"
 #include "runtime/spec/keys.h"
 
@@ -129,4 +133,28 @@ int cm_away_asked_copy(const struct cm_spec *spec, const struct cm_strv *caller,
 	cm_strv_clear(&ret->env);
 	ret->env = env;
 	return CM_OK;
+}
+
+/* What would be thrown away: there is input, and it is there already. */
+static bool has_input_ready(void)
+{
+	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	struct stat st;
+	int n = 0;
+
+	if (!cm_relay_has_stdin() || fstat(STDIN_FILENO, &st) < 0)
+		return false;
+	if (S_ISREG(st.st_mode))
+		return at >= 0 && at < st.st_size;
+	return S_ISFIFO(st.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 && n > 0;
+}
+
+int cm_away_asked_check_no_input(struct cm_error *err)
+{
+	if (!has_input_ready())
+		return CM_OK;
+	(void)cm_error_set(err, CM_E_UNSUPPORTED, 0, "provider '%s' passes no standard input on",
+			   cm_away_provider_name());
+	cm_error_hint(err, "redirect it: </dev/null");
+	return CM_E_UNSUPPORTED;
 }

@@ -18,5 +18,7 @@ int cm_away_asked_env(const struct cm_spec *spec, const struct cm_strv *caller, 
 /* A copy, with that as the session's environment. The caller clears it, on success only. */
 int cm_away_asked_copy(const struct cm_spec *spec, const struct cm_strv *caller,
 		       struct cm_spec *ret, struct cm_error *err);
+/* Of a provider that passes no standard input on: CM_E_UNSUPPORTED where some is there already. */
+int cm_away_asked_check_no_input(struct cm_error *err);
 
 #endif

@@ -354,6 +354,17 @@ void cm_away_relay_clear(struct cm_away_relay *relay)
 	cm_buf_clear(&relay->err);
 }
 
+int cm_away_lost(const struct cm_away *away, const struct cm_exec_end *end, struct cm_error *err)
+{
+	(void)cm_error_set(
+		err, CM_E_REMOTE, 0,
+		"the command was started, and its end, or some of what it printed, is not known");
+	cm_error_hint(err,
+		      "the sandbox or the connection was lost; 'casemate ls' shows what is there");
+	cm_cli_print_error(away->cli, err);
+	return end->exit_code != 0 ? end->exit_code : 128 + SIGKILL;
+}
+
 int cm_away_exit_of(const struct cm_away *away, const struct cm_exec_end *end)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -377,11 +388,5 @@ int cm_away_exit_of(const struct cm_away *away, const struct cm_exec_end *end)
 	case CM_EXEC_LOST:
 		break;
 	}
-	cm_error_set(
-		&err, CM_E_REMOTE, 0,
-		"the command was started, and its end, or some of what it printed, is not known");
-	cm_error_hint(&err,
-		      "the sandbox or the connection was lost; 'casemate ls' shows what is there");
-	cm_cli_print_error(away->cli, &err);
-	return end->exit_code != 0 ? end->exit_code : 128 + SIGKILL;
+	return cm_away_lost(away, end, &err);
 }

@@ -233,11 +233,12 @@ static int status_of(struct away_run *run)
 {
 	const struct cm_away_relay *relay = &run->relay;
 
-	if (relay->end.kind == CM_EXEC_LOST && relay->signal != 0) {
-		(void)cm_away_exit_of(&run->away, &relay->end);
-		return 128 + relay->signal;
+	if (relay->end.kind == CM_EXEC_LOST) {
+		int status = cm_away_lost(&run->away, &relay->end, &run->result.error);
+
+		return relay->signal != 0 ? 128 + relay->signal : status;
 	}
-	if (relay->is_over_output && relay->end.kind != CM_EXEC_LOST) {
+	if (relay->is_over_output) {
 		tell_limit(run);
 		return 128 + SIGKILL;
 	}
@@ -298,6 +299,13 @@ static int run_command(struct away_run *run, struct cm_error *err)
 		take_end(run);
 	cm_exec_release(exec);
 	return r < 0 ? r : CM_OK;
+}
+
+static int check_input(const struct away_run *run, struct cm_error *err)
+{
+	bool has_none = run->kind != KIND_RUN || run->spec->argv.n == 0 || run->spec->is_detached;
+
+	return has_none || has_cap(run, CM_CAP_STDIN) ? CM_OK : cm_away_asked_check_no_input(err);
 }
 
 /* --- from a spec to a session ------------------------------------------------------------------ */
@@ -423,6 +431,8 @@ static int carry_out_all(struct away_run *run, struct cm_error *err)
 		r = cm_away_open(&run->away, run->cli, err);
 	run->away.phase = on_phase;
 	run->away.data = run;
+	if (r == CM_OK)
+		r = check_input(run, err);
 	if (r == CM_OK && run->kind != KIND_EXEC)
 		r = cm_prepare_check(run->away.provider, &prepare, err);
 	if (r == CM_OK) {

@@ -13,6 +13,7 @@
 #include "runtime/cli/remote/ending.h"
 #include "runtime/cli/remote/recall.h"
 #include "runtime/cli/remote/session_shown.h"
+#include "runtime/cli/remote/unsaved.h"
 #include "runtime/store/filter.h"
 
 #define MAX_TEXT (64UL * 1024 * 1024)
@@ -436,7 +437,10 @@ static int remove_one(struct cm_away *away, const void *data, struct cm_error *e
 	const struct removal *how = data;
 	int r = how->is_forced ? CM_OK : check_stopped(away, err);
 
-	if (r == CM_OK && !how->has_no_teardown)
+	if (r == CM_OK && !how->is_forced)
+		r = cm_away_check_unsaved(away, err);
+	/* of one that was stopped it has been */
+	if (r == CM_OK && how->is_forced && !how->has_no_teardown)
 		cm_away_tear_down(away);
 	if (r == CM_OK)
 		r = cm_session_destroy(away->session, &away->call, err);

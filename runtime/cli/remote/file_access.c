@@ -8,8 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/cli/remote/recall.h"
+
+/* so long a session may take to show that it is there */
+#define ANSWER_MS 5000
 
 int cm_away_files_open(struct cm_away_files *f, struct cm_cli *cli, const char *id,
 		       struct cm_error *err)
@@ -60,16 +64,36 @@ int cm_away_files_settle(struct cm_away_files *f, int r, struct cm_error *err)
 	return err->code;
 }
 
-/* The session is there, and this could not be done in it. */
-static bool is_refusal(int code)
+/*
+ * The session is there, and this could not be done in it: for a reason that has a name, or for another
+ * one that a program in it told, which is no errno of this side.
+ */
+static bool is_refusal(int code, const struct cm_error *err)
 {
-	return code == CM_E_NOT_FOUND || code == CM_E_DENIED || code == CM_E_EXISTS ||
-	       code == CM_E_INVALID || code == CM_E_LIMIT || code == CM_E_BUSY;
+	return (code == CM_E_SYS && err->sys_errno == 0) || code == CM_E_NOT_FOUND ||
+	       code == CM_E_DENIED || code == CM_E_EXISTS || code == CM_E_INVALID ||
+	       code == CM_E_LIMIT || code == CM_E_BUSY;
+}
+
+static int ignore(void *data, const struct cm_path_info *info)
+{
+	(void)data;
+	(void)info;
+	return CM_OK;
+}
+
+/* A service's agent has no code for some of what it cannot do: it says so as it says that it broke. */
+static bool answers(const struct cm_away_files *f)
+{
+	struct cm_call call = f->away.call;
+
+	call.deadline_ms = cm_clock_mono_ms() + ANSWER_MS;
+	return cm_session_stat(f->away.session, "/", 0, ignore, NULL, &call, NULL) == CM_OK;
 }
 
 int cm_away_files_go_on(struct cm_away_files *f, int r, struct cm_error *err)
 {
-	if (f->why.code != 0 || !is_refusal(r))
+	if (f->why.code != 0 || (!is_refusal(r, err) && (r != CM_E_REMOTE || !answers(f))))
 		return cm_away_files_settle(f, r, err);
 	f->has_failed = true;
 	cm_cli_print_error(f->away.cli, err);

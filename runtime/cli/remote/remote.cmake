@@ -5,7 +5,7 @@ add_executable(casemate-remote main.c commands.c cmd_exec.c cmd_run.c
 	remote/cmd_sessions.c
 	remote/cmd_start.c remote/cmd_templates.c remote/cmd_trees.c remote/ending.c remote/exec_follow.c
 	remote/exec_shown.c remote/file_access.c remote/file_shown.c remote/recall.c
-	remote/session_shown.c
+	remote/session_shown.c remote/unsaved.c
 	${PROJECT_SOURCE_DIR}/providers/registry_remote.c)
 target_link_libraries(casemate-remote PRIVATE cm_cli_back cm_cli_front cm_e2b cm_platform
 	cm_remote_shared cm_http cm_provider cm_local cm_spec cm_json cm_base)
