@@ -13,6 +13,9 @@
  * of them together add at most as many bytes as files of the stream had so far, and CM_TREE_LINKED_MORE;
  * holes do not count. They name what the same stream made before, among the first CM_TREE_MADE_MAX of
  * its files, and never what was in the directory already. Others are told, and the rest goes on.
+ *
+ * A sandbox whose tar is busybox's, and whose user is not root, gets no files into directories that are
+ * read-only.
  */
 #ifndef CM_PROVIDERS_REMOTE_TREE_H
 #define CM_PROVIDERS_REMOTE_TREE_H
