@@ -473,6 +473,19 @@ struct cm_provider_ops {
 		       struct cm_error *err);
 };
 
+/* --- for implementers, and what is built on providers ------------------------------------------ */
+
+/* One line for people, where somebody wants it; longer ones are cut. */
+void cm_provider_note(const struct cm_provider *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* A phase has ended that began then (cm_clock_mono_us). */
+void cm_provider_phase(const struct cm_provider *p, const char *name, int64_t since_us);
+#define CM_PROVIDER_HEX_SIZE 17
+/* A name that nobody else has: 16 digits. */
+int cm_provider_random_hex(char buf[CM_PROVIDER_HEX_SIZE], struct cm_error *err);
+/* CM_E_CANCELLED; CM_E_TIMEOUT: the call ends before that, and it was waited for until then. */
+int cm_call_sleep(const struct cm_call *call, int64_t ms, struct cm_error *err);
+
 /* --- for users: what the table has, checked ---------------------------------------------------- */
 
 int cm_provider_open(const struct cm_provider_ops *ops, const struct cm_provider_config *config,

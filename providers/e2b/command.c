@@ -207,8 +207,8 @@ void cm_e2b_command_note(struct cm_e2b_exec *e)
 	if (e->is_noted)
 		return;
 	e->is_noted = true;
-	cm_e2b_note(
-		cm_e2b_of(e->base.session),
+	cm_provider_note(
+		&cm_e2b_of(e->base.session)->base,
 		"the connection to a command in session '%s' was lost; it is followed again, and "
 		"what it printed in between may be missing",
 		e->base.session->id);

@@ -26,7 +26,6 @@
 #define CM_E2B_USUAL_S 3600U
 /* of what is done after a failure, whose own deadline may have passed */
 #define CM_E2B_CLEANUP_MS 10000
-#define CM_E2B_HEX_SIZE 17
 
 struct cm_e2b {
 	struct cm_provider base;
@@ -77,9 +76,6 @@ int cm_e2b_open(const struct cm_provider_config *config, struct cm_provider **re
 void cm_e2b_close(struct cm_provider *p);
 int cm_e2b_probe(struct cm_provider *p, const struct cm_call *call, uint32_t *ret_caps,
 		 struct cm_error *err);
-void cm_e2b_note(const struct cm_e2b *e, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-void cm_e2b_phase(const struct cm_e2b *e, const char *name, int64_t since_us);
 /* CM_E_NOMEM, with the usual words; in sight of those who call it, so that it is seen to be no success. */
 static inline int cm_e2b_no_memory(struct cm_error *err)
 {
@@ -98,11 +94,8 @@ static inline int cm_e2b_no_absence(int r, struct cm_error *err)
 		err->code = CM_E_REMOTE;
 	return CM_E_REMOTE;
 }
-int cm_e2b_random_hex(char buf[CM_E2B_HEX_SIZE], struct cm_error *err);
 /* A call of its own, for what follows a failure. */
 struct cm_call cm_e2b_cleanup_call(void);
-/* Waits, but no longer than the call lets. CM_OK, CM_E_TIMEOUT or CM_E_CANCELLED. */
-int cm_e2b_sleep(int64_t ms, const struct cm_call *call, struct cm_error *err);
 /* seconds, rounded up, at least 1 */
 uint64_t cm_e2b_seconds(uint64_t ms);
 

@@ -16,7 +16,7 @@ struct cm_e2b_exec {
 	/* what was printed, as of the last event */
 	struct cm_buf out;
 	/* its name for the agent, by which it is found before its pid is known */
-	char tag[CM_E2B_HEX_SIZE + 16];
+	char tag[CM_PROVIDER_HEX_SIZE + 16];
 	bool is_root;
 	bool is_tty;
 	bool is_idempotent;

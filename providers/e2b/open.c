@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The provider: opening, the table, and what all its files use. */
 #include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "providers/e2b/e2b_internal.h"
 #include "runtime/base/alloc.h"
@@ -114,60 +111,10 @@ int cm_e2b_probe(struct cm_provider *p, const struct cm_call *call, uint32_t *re
 	return CM_OK;
 }
 
-void cm_e2b_note(const struct cm_e2b *e, const char *fmt, ...)
-{
-	char text[CM_ERROR_MSG_SIZE];
-	va_list ap;
-
-	if (!e->base.config.note)
-		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	e->base.config.note(e->base.config.data, text);
-}
-
-void cm_e2b_phase(const struct cm_e2b *e, const char *name, int64_t since_us)
-{
-	if (e->base.config.phase)
-		e->base.config.phase(e->base.config.data, name,
-				     (uint64_t)(cm_clock_mono_us() - since_us));
-}
-
-int cm_e2b_random_hex(char buf[CM_E2B_HEX_SIZE], struct cm_error *err)
-{
-	uint64_t v = 0;
-
-	if (getrandom(&v, sizeof(v), 0) != (ssize_t)sizeof(v))
-		return cm_error_set(err, CM_E_SYS, errno, "no random numbers");
-	(void)snprintf(buf, CM_E2B_HEX_SIZE, "%016" PRIx64, v);
-	return CM_OK;
-}
-
 struct cm_call cm_e2b_cleanup_call(void)
 {
 	return (struct cm_call){ .deadline_ms = cm_clock_mono_ms() + CM_E2B_CLEANUP_MS,
 				 .cancel_fd = -1 };
-}
-
-int cm_e2b_sleep(int64_t ms, const struct cm_call *call, struct cm_error *err)
-{
-	int64_t until = cm_clock_mono_ms() + ms;
-	struct pollfd cancel = { .fd = call->cancel_fd, .events = POLLIN };
-	bool is_short = call->deadline_ms < until;
-
-	if (is_short)
-		until = call->deadline_ms;
-	for (;;) {
-		int64_t left = until - cm_clock_mono_ms();
-		int n = left > 0 ? poll(&cancel, 1, left > 60000 ? 60000 : (int)left) : 0;
-
-		if (n > 0)
-			return cm_error_set(err, CM_E_CANCELLED, 0, "given up while waiting");
-		if (left <= 0)
-			break;
-	}
-	return is_short ? cm_error_set(err, CM_E_TIMEOUT, 0, "it took too long") : CM_OK;
 }
 
 uint64_t cm_e2b_seconds(uint64_t ms)

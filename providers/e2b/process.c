@@ -44,13 +44,13 @@ static const struct cm_exec_ops exec_ops = {
 static int new_exec(struct cm_e2b_session *s, const struct cm_exec_request *request,
 		    struct cm_e2b_exec **ret, struct cm_error *err)
 {
-	char tag[CM_E2B_HEX_SIZE];
-	char mark[CM_E2B_HEX_SIZE];
+	char tag[CM_PROVIDER_HEX_SIZE];
+	char mark[CM_PROVIDER_HEX_SIZE];
 	struct cm_e2b_exec *e;
-	int r = cm_e2b_random_hex(tag, err);
+	int r = cm_provider_random_hex(tag, err);
 
 	if (r == CM_OK)
-		r = cm_e2b_random_hex(mark, err);
+		r = cm_provider_random_hex(mark, err);
 	if (r < 0)
 		return r;
 	e = cm_calloc(1, sizeof(*e));

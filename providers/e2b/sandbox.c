@@ -180,21 +180,22 @@ static void undo(struct cm_e2b *e, const struct making *m)
 
 	for (int i = 0; i < UNDO_TRIES && r == 0; i++) {
 		if (i > 0)
-			r = cm_e2b_sleep((int64_t)UNDO_FIRST_MS << i, &call, &why);
+			r = cm_call_sleep(&call, (int64_t)UNDO_FIRST_MS << i, &why);
 		if (r == 0)
 			r = delete_marked(e, m->mark, &call, &why);
 	}
 	if (r > 0)
 		return;
 	if (r == 0)
-		cm_e2b_note(
-			e,
+		cm_provider_note(
+			&e->base,
 			"whether the sandbox of session '%s' was made is not known; none is there, "
 			"and one that comes yet ends within %llu s",
 			m->id, (unsigned long long)m->ttl_s);
 	else
-		cm_e2b_note(
-			e, "a sandbox of session '%s' may be left, and could not be looked for: %s",
+		cm_provider_note(
+			&e->base,
+			"a sandbox of session '%s' may be left, and could not be looked for: %s",
 			m->id, why.msg);
 }
 
@@ -208,10 +209,10 @@ static int make(struct cm_e2b_session *s, struct making *m, const struct cm_call
 					.path = "/sandboxes",
 					.what = "make a sandbox" };
 	int64_t since_us = cm_clock_mono_us();
-	char mark[CM_E2B_HEX_SIZE];
+	char mark[CM_PROVIDER_HEX_SIZE];
 	struct cm_e2b_reply reply;
 	bool has_arrived = false;
-	int r = cm_e2b_random_hex(mark, err);
+	int r = cm_provider_random_hex(mark, err);
 
 	if (r < 0)
 		return r;
@@ -234,7 +235,7 @@ static int make(struct cm_e2b_session *s, struct making *m, const struct cm_call
 	if (s->lifetime_s > 0)
 		s->lifetime_end_ms = cm_clock_real_ms() + (int64_t)s->lifetime_s * 1000;
 	cm_e2b_session_set_refresh(s, m->ttl_s);
-	cm_e2b_phase(e, "create", since_us);
+	cm_provider_phase(&e->base, "create", since_us);
 	return CM_OK;
 }
 
@@ -306,8 +307,9 @@ static int apply_spec(struct cm_e2b_session *s, const struct cm_spec *spec, stru
 static void tell_labels(const struct cm_e2b_session *s, const struct cm_spec *spec)
 {
 	if (spec->labels_asked.n > 0)
-		cm_e2b_note(cm_e2b_of(&s->base),
-			    "session '%s' exists, and keeps the labels that it has", s->base.id);
+		cm_provider_note(&cm_e2b_of(&s->base)->base,
+				 "session '%s' exists, and keeps the labels that it has",
+				 s->base.id);
 }
 
 /* Nothing is resumed that is refused then. CM_E_NOT_FOUND: it ended in this moment. */
@@ -348,7 +350,7 @@ static int reuse(struct cm_e2b_session *s, const struct cm_spec *spec, const str
 		return cm_e2b_no_absence(r, err);
 	s->base.was_running = was_running;
 	tell_labels(s, spec);
-	cm_e2b_phase(e, "connect", since_us);
+	cm_provider_phase(&e->base, "connect", since_us);
 	return CM_OK;
 }
 
@@ -374,9 +376,9 @@ static int find_or_make(struct cm_e2b_session *s, const struct cm_spec *spec, st
 		return r;
 	}
 	if (r < 0)
-		cm_e2b_note(cm_e2b_of(&s->base),
-			    "cannot lock the session's name on this host: two starts at "
-			    "once could make two sandboxes");
+		cm_provider_note(&cm_e2b_of(&s->base)->base,
+				 "cannot lock the session's name on this host: two starts at "
+				 "once could make two sandboxes");
 	r = reuse(s, spec, call, err);
 	if (r == CM_E_NOT_FOUND)
 		r = make(s, m, call, err);
@@ -395,12 +397,12 @@ int cm_e2b_session_create(struct cm_provider *p, const struct cm_spec *spec,
 		.labels = &spec->labels,
 		.network = spec->network,
 	};
-	char name[sizeof("tmp-") + CM_E2B_HEX_SIZE] = "tmp-";
+	char name[sizeof("tmp-") + CM_PROVIDER_HEX_SIZE] = "tmp-";
 	struct cm_e2b_session *s = NULL;
 	int r = check_spec(spec, err);
 
 	if (r == CM_OK && !spec->session_id)
-		r = cm_e2b_random_hex(name + strlen("tmp-"), err);
+		r = cm_provider_random_hex(name + strlen("tmp-"), err);
 	if (r == CM_OK)
 		r = cm_e2b_session_new(e, spec->session_id ? spec->session_id : name, &s, err);
 	if (r == CM_OK)

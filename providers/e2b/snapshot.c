@@ -77,11 +77,11 @@ int cm_e2b_clone(struct cm_session *session, const char *id, const struct cm_cal
 	if (r == CM_OK)
 		r = cm_e2b_make_clone(s, snapshot_id, id, call, ret, err);
 	if (snapshot_id)
-		cm_e2b_note(cm_e2b_of(session),
-			    r == CM_OK
-				    ? "session '%s' stands on snapshot '%s', which is kept for it"
-				    : "session '%s' was not made; snapshot '%s' is left",
-			    id, snapshot_id);
+		cm_provider_note(
+			&cm_e2b_of(session)->base,
+			r == CM_OK ? "session '%s' stands on snapshot '%s', which is kept for it"
+				   : "session '%s' was not made; snapshot '%s' is left",
+			id, snapshot_id);
 	return r;
 }
 

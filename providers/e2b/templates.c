@@ -257,7 +257,7 @@ static int follow(struct build *b, const struct cm_call *call, struct cm_error *
 		wait_ms = has_news ? POLL_FIRST_MS : wait_ms + wait_ms / 2;
 		if (wait_ms > POLL_MAX_MS)
 			wait_ms = POLL_MAX_MS;
-		r = cm_e2b_sleep(has_news ? POLL_FIRST_MS / 4 : wait_ms, call, err);
+		r = cm_call_sleep(call, has_news ? POLL_FIRST_MS / 4 : wait_ms, err);
 	}
 	return r;
 }
@@ -288,8 +288,9 @@ int cm_e2b_template_build(struct cm_provider *p, const struct cm_template_reques
 	if (r == CM_OK) {
 		r = follow(&b, call, err);
 		if (r == CM_E_CANCELLED || r == CM_E_TIMEOUT || r == CM_E_REMOTE)
-			cm_e2b_note(b.e, "the build of template '%s' goes on without us",
-				    request->name);
+			cm_provider_note(&b.e->base,
+					 "the build of template '%s' goes on without us",
+					 request->name);
 	}
 	if (r == CM_OK) {
 		name = cm_strdup(request->name);

@@ -31,7 +31,7 @@ enum form_state {
 /* A form of one file, whose length need not be known. */
 struct form {
 	const struct cm_write_request *request;
-	char boundary[CM_E2B_HEX_SIZE + 24];
+	char boundary[CM_PROVIDER_HEX_SIZE + 24];
 	char text[256];
 	size_t at;
 	enum form_state state;
@@ -77,8 +77,8 @@ static ssize_t fill_form(void *data, void *buf, size_t size)
 
 static int init_form(struct form *f, const struct cm_write_request *request, struct cm_error *err)
 {
-	char random[CM_E2B_HEX_SIZE];
-	int r = cm_e2b_random_hex(random, err);
+	char random[CM_PROVIDER_HEX_SIZE];
+	int r = cm_provider_random_hex(random, err);
 
 	if (r < 0)
 		return r;
@@ -179,8 +179,8 @@ static void remove_rest(struct cm_e2b_session *s, const char *path)
 	struct cm_error why = CM_ERROR_INIT;
 
 	if (cm_e2b_unlink(s, path, &call, &why) < 0)
-		cm_e2b_note(cm_e2b_of(&s->base), "'%s' is left in session '%s': %s", path,
-			    s->base.id, why.msg);
+		cm_provider_note(&cm_e2b_of(&s->base)->base, "'%s' is left in session '%s': %s",
+				 path, s->base.id, why.msg);
 }
 
 /* --- the ways to write ------------------------------------------------------------------------------- */
@@ -213,9 +213,9 @@ static int write_beside(struct cm_e2b_session *s, const struct target *t,
 			struct cm_error *err)
 {
 	CM_AUTO_FREE char *temp = NULL;
-	char random[CM_E2B_HEX_SIZE];
+	char random[CM_PROVIDER_HEX_SIZE];
 	uint32_t mode = request->mode;
-	int r = cm_e2b_random_hex(random, err);
+	int r = cm_provider_random_hex(random, err);
 
 	if (r < 0)
 		return r;
@@ -258,8 +258,8 @@ static int append(struct cm_e2b_session *s, const struct target *t,
 		  struct cm_error *err)
 {
 	CM_AUTO_FREE char *temp = NULL;
-	char random[CM_E2B_HEX_SIZE];
-	int r = cm_e2b_random_hex(random, err);
+	char random[CM_PROVIDER_HEX_SIZE];
+	int r = cm_provider_random_hex(random, err);
 
 	if (r < 0)
 		return r;

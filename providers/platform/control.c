@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The routes of the workspace proxy: a request each, and what its answer means. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,28 +99,6 @@ int cm_platform_refuse(struct cm_platform *p, const struct cm_http_answer *answe
 	return r;
 }
 
-int cm_platform_wait(uint32_t ms, const struct cm_call *call, struct cm_error *err)
-{
-	int64_t end = cm_clock_mono_ms() + ms;
-	bool is_late = end > call->deadline_ms;
-	int64_t stop = is_late ? call->deadline_ms : end;
-
-	for (;;) {
-		struct pollfd fd = { .fd = call->cancel_fd, .events = POLLIN };
-		int64_t left = stop - cm_clock_mono_ms();
-		int n;
-
-		if (left <= 0)
-			break;
-		n = poll(&fd, 1, left > 60000 ? 60000 : (int)left);
-		if (n < 0 && errno != EINTR)
-			return cm_error_set(err, CM_E_SYS, errno, "cannot wait");
-		if (n > 0)
-			return cm_error_set(err, CM_E_CANCELLED, 0, "it was given up");
-	}
-	return is_late ? cm_error_set(err, CM_E_TIMEOUT, 0, "the time for it is over") : CM_OK;
-}
-
 /* --- sandboxes ------------------------------------------------------------------------------- */
 
 static int write_wish(const struct cm_platform *p, const struct cm_platform_wish *wish,
@@ -185,7 +162,7 @@ static int provision(struct cm_platform *p, const struct route *route, const str
 		if (r == CM_OK || status < 500 || attempt == ATTEMPTS)
 			return r;
 		/* out of time: what the service said tells more than that */
-		r = cm_platform_wait(BACKOFF_MS * attempt, call, &why);
+		r = cm_call_sleep(call, BACKOFF_MS * attempt, &why);
 		if (r == CM_E_TIMEOUT)
 			return err ? err->code : CM_E_REMOTE;
 		if (r < 0)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "providers/platform/command.h"
 #include "providers/platform/exec_internal.h"
@@ -49,9 +48,9 @@ void cm_platform_exec_why(struct cm_platform_exec *e, const char *fmt, ...)
 
 static void note(const struct cm_platform_exec *e, const char *what)
 {
-	cm_platform_note(cm_platform_of(e->base.session->provider),
-			 "command '%s' of session '%s' %s%s%s%s", e->base.name, e->base.session->id,
-			 what, e->why[0] ? " (" : "", e->why, e->why[0] ? ")" : "");
+	cm_provider_note(e->base.session->provider, "command '%s' of session '%s' %s%s%s%s",
+			 e->base.name, e->base.session->id, what, e->why[0] ? " (" : "", e->why,
+			 e->why[0] ? ")" : "");
 }
 
 static void close_way(struct cm_platform_exec *e)
@@ -121,14 +120,12 @@ static int write_request(struct cm_platform_exec *e, const struct cm_exec_reques
 /* For messages: the platform has no name for a command. */
 static int name_it(struct cm_platform_exec *e, struct cm_error *err)
 {
-	unsigned char bytes[8];
+	char digits[CM_PROVIDER_HEX_SIZE];
+	int r = cm_provider_random_hex(digits, err);
 
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return cm_error_set(err, CM_E_SYS, errno, "cannot get random bytes");
-	(void)snprintf(e->base.name, sizeof(e->base.name), "exec-%02x%02x%02x%02x%02x%02x%02x%02x",
-		       bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6],
-		       bytes[7]);
-	return CM_OK;
+	if (r == CM_OK)
+		(void)snprintf(e->base.name, sizeof(e->base.name), "exec-%s", digits);
+	return r;
 }
 
 static int refuse_unsupported(const struct cm_exec_request *request, struct cm_error *err)

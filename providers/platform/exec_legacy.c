@@ -129,7 +129,7 @@ static int legacy_next(struct cm_platform_exec *e, struct cm_wake *wake, const s
 		}
 	}
 	if (e->result.is_truncated)
-		cm_platform_note(cm_platform_of(e->base.session->provider),
+		cm_provider_note(e->base.session->provider,
 				 "the platform cut the command's output");
 	*ret = (struct cm_platform_news){ .kind = e->is_result_lost ? CM_PLATFORM_NEWS_LOST
 								    : CM_PLATFORM_NEWS_EXIT,

@@ -51,7 +51,7 @@ static bool ask_health(struct cm_platform *p, struct cm_platform_session *s,
 	do
 		is_good = is_healthy(p, s->sandbox.instance_url, call);
 	while (!is_good && cm_clock_mono_ms() + HEALTH_EVERY_MS < end &&
-	       cm_platform_wait(HEALTH_EVERY_MS, call, NULL) == CM_OK);
+	       cm_call_sleep(call, HEALTH_EVERY_MS, NULL) == CM_OK);
 	return is_good;
 }
 

@@ -172,7 +172,7 @@ void cm_platform_wrap_end(struct cm_platform_exec *e, cm_platform_other_run *run
 	(void)snprintf(seconds, sizeof(seconds), "%" PRIu64, (grace_ms + 999) / 1000);
 	r = run_killer(e, run, "TERM", seconds, &own, &why);
 	if (r < 0 && r != CM_E_NOT_FOUND)
-		cm_platform_note(cm_platform_of(e->base.session->provider),
+		cm_provider_note(e->base.session->provider,
 				 "a command of session '%s' may still run: %s", e->base.session->id,
 				 why.msg);
 }

@@ -78,7 +78,7 @@ static void end_sandbox(struct cm_platform_session *s, bool is_whole, const stru
 		cm_platform_session_lose(s);
 		return;
 	}
-	cm_platform_note(p,
+	cm_provider_note(&p->base,
 			 "the sandbox of session '%s' still runs, until the platform's idle time "
 			 "ends it: %s",
 			 s->base.id, why.msg);
@@ -104,7 +104,7 @@ static int stop(struct cm_platform_session *s, const struct cm_call *call, struc
 	if (name)
 		end_sandbox(s, is_whole, call);
 	else
-		cm_platform_note(platform_of(s),
+		cm_provider_note(s->base.provider,
 				 "no checkpoint of session '%s' was made: its sandbox does not run "
 				 "any more, and the files are those of the last checkpoint",
 				 s->base.id);
@@ -138,10 +138,10 @@ static int remove_sandbox(struct cm_platform_session *s, const struct cm_call *c
 	if (r == CM_E_CANCELLED || r == CM_E_TIMEOUT)
 		return cm_error_set(err, r, why.sys_errno, "%s", why.msg);
 	if (r < 0)
-		cm_platform_note(p, "the checkpoint of session '%s' was left: %s", s->base.id,
-				 why.msg);
+		cm_provider_note(&p->base, "the checkpoint of session '%s' was left: %s",
+				 s->base.id, why.msg);
 	else if (!p->settings.is_e2b && s->has_checkpoint && !was_there)
-		cm_platform_note(p,
+		cm_provider_note(&p->base,
 				 "the platform did not find the checkpoint of session '%s': it may "
 				 "have been left there",
 				 s->base.id);

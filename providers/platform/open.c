@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The provider as an object: opened, closed, and what its parts need of it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,24 +9,9 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
 
-#define NOTE_MAX 1024
-
 struct cm_platform *cm_platform_of(struct cm_provider *p)
 {
 	return (struct cm_platform *)(void *)p;
-}
-
-void cm_platform_note(struct cm_platform *p, const char *fmt, ...)
-{
-	char text[NOTE_MAX];
-	va_list ap;
-
-	if (!p->base.config.note)
-		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	p->base.config.note(p->base.config.data, text);
 }
 
 void cm_platform_close(struct cm_provider *base)

@@ -56,9 +56,6 @@ struct cm_platform_session {
 
 struct cm_platform *cm_platform_of(struct cm_provider *p);
 struct cm_platform_session *cm_platform_session_of(struct cm_session *s);
-/* One line for the provider's user. */
-void cm_platform_note(struct cm_platform *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 bool cm_platform_is_running(const struct cm_platform_session *s);
 /* Its sandbox is gone. */
 void cm_platform_session_lose(struct cm_platform_session *s);
@@ -99,8 +96,6 @@ int cm_platform_capture(struct cm_platform *p, const struct cm_platform_session 
 int cm_platform_build(struct cm_platform *p, const struct cm_json *definition,
 		      const struct cm_call *call, struct cm_platform_build *ret,
 		      struct cm_error *err);
-/* Waits so long, or until the call is over: CM_E_TIMEOUT, CM_E_CANCELLED. */
-int cm_platform_wait(uint32_t ms, const struct cm_call *call, struct cm_error *err);
 /* A route below the sandbox ("/exec"), whatever comes of it. body: NULL or JSON. */
 int cm_platform_ask(struct cm_platform *p, const struct cm_platform_session *s, const char *method,
 		    const char *route, const struct cm_buf *body, const struct cm_call *call,

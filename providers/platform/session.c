@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "providers/platform/keep.h"
 #include "providers/platform/sessions.h"
@@ -18,7 +17,6 @@
 /* by how much the platform's clock and this host's may differ where that is to tell what is new */
 #define CLOCKS_DIFFER_MS 2000
 #define SEEN_MS 2000
-#define TEMPORARY_BYTES 8
 #define ENV_NAMES_MAX 65536
 
 struct cm_platform_session *cm_platform_session_of(struct cm_session *s)
@@ -91,20 +89,6 @@ int cm_platform_session_new(struct cm_platform *p, const char *id, struct cm_pla
 	return CM_OK;
 }
 
-static int temporary_id(char *buf, size_t size, struct cm_error *err)
-{
-	unsigned char bytes[TEMPORARY_BYTES];
-	int n = snprintf(buf, size, "tmp-");
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-		(void)cm_error_set(err, CM_E_SYS, errno, "cannot get random bytes");
-		return CM_E_SYS;
-	}
-	for (size_t i = 0; i < sizeof(bytes) && n > 0 && (size_t)n < size; i++)
-		n += snprintf(buf + n, size - (size_t)n, "%02x", bytes[i]);
-	return CM_OK;
-}
-
 /* It has what it was made with; what is asked for now is to be the same. */
 static int take_spec(struct cm_platform_session *s, const struct cm_spec *spec,
 		     struct cm_error *err)
@@ -155,11 +139,12 @@ static void undo(struct cm_platform_session *s, int64_t began_ms)
 	struct cm_error why = CM_ERROR_INIT;
 
 	if (!is_ours(s, began_ms))
-		cm_platform_note(p, "sandbox '%s' of session '%s' was left, which may be older",
+		cm_provider_note(&p->base,
+				 "sandbox '%s' of session '%s' was left, which may be older",
 				 s->sandbox.id, s->base.id);
 	else if (cm_platform_delete(p, s, &own, &why) < 0)
-		cm_platform_note(p, "sandbox '%s' of session '%s' was left: %s", s->sandbox.id,
-				 s->base.id, why.msg);
+		cm_provider_note(&p->base, "sandbox '%s' of session '%s' was left: %s",
+				 s->sandbox.id, s->base.id, why.msg);
 	cm_platform_session_lose(s);
 }
 
@@ -176,7 +161,8 @@ static void undo_unsure(struct cm_platform_session *s, const struct cm_platform_
 	bool is_unsure = false;
 
 	if (cm_platform_provision(p, wish, &own, &sandbox, &is_unsure, NULL) < 0) {
-		cm_platform_note(p, "a sandbox for session '%s' may have been left at the platform",
+		cm_provider_note(&p->base,
+				 "a sandbox for session '%s' may have been left at the platform",
 				 s->base.id);
 		return;
 	}
@@ -207,13 +193,13 @@ static void note_new(struct cm_platform_session *s)
 	struct cm_platform *p = cm_platform_of(s->base.provider);
 
 	if (s->sandbox.is_template_pending)
-		cm_platform_note(p,
+		cm_provider_note(&p->base,
 				 "template '%s' is still being built: session '%s' begins with "
 				 "an earlier one, or the platform's own",
 				 s->template_name ? s->template_name : "", s->base.id);
 	if (s->env.n == 0 && s->env_names)
-		cm_platform_note(
-			p,
+		cm_provider_note(
+			&p->base,
 			"the new sandbox of session '%s' has not the variables that it was "
 			"made with: %s",
 			s->base.id, s->env_names);
@@ -308,8 +294,7 @@ int cm_platform_session_look(struct cm_platform_session *s, const struct cm_call
 
 static void note_lost(struct cm_platform_session *s)
 {
-	cm_platform_note(cm_platform_of(s->base.provider),
-			 "the sandbox of session '%s' was gone: %s", s->base.id,
+	cm_provider_note(s->base.provider, "the sandbox of session '%s' was gone: %s", s->base.id,
 			 s->has_checkpoint ? "its new one has the files of the last checkpoint"
 					   : "it begins anew, without a checkpoint");
 	/* nothing of what it was is there */
@@ -353,14 +338,14 @@ static int prepare(struct cm_platform_session *s, const struct cm_spec *spec, st
 int cm_platform_create(struct cm_provider *base, const struct cm_spec *spec,
 		       const struct cm_call *call, struct cm_session **ret, struct cm_error *err)
 {
-	char temporary[sizeof(((struct cm_session *)0)->id)];
+	char temporary[sizeof("tmp-") + CM_PROVIDER_HEX_SIZE] = "tmp-";
 	struct cm_platform_session *s = NULL;
 	const char *id = spec->session_id;
 	CM_AUTO_FD int lock = -1;
 	int r = CM_OK;
 
 	if (!id)
-		r = temporary_id(temporary, sizeof(temporary), err);
+		r = cm_provider_random_hex(temporary + strlen("tmp-"), err);
 	if (r == CM_OK)
 		r = cm_platform_session_new(cm_platform_of(base), id ? id : temporary, &s, err);
 	if (r < 0 || !s)

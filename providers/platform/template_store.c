@@ -77,7 +77,7 @@ static int build_until_ready(struct cm_platform *p, const struct cm_template_req
 			return CM_OK;
 		}
 		wait_ms = build.retry_after_ms ? build.retry_after_ms : RETRY_MS;
-		r = cm_platform_wait(wait_ms > RETRY_MIN_MS ? wait_ms : RETRY_MIN_MS, call, err);
+		r = cm_call_sleep(call, wait_ms > RETRY_MIN_MS ? wait_ms : RETRY_MIN_MS, err);
 		if (r < 0) {
 			cm_error_wrap(err, "template '%s' is still being built", request->name);
 			return r;

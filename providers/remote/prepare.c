@@ -5,7 +5,6 @@
  */
 #include "providers/remote/prepare.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,31 +14,8 @@
 #include "runtime/base/fd.h"
 #include "runtime/spec/keys.h"
 
-#define NOTE_MAX 512
 /* for the network to be taken away again after a call that is over */
 #define RESTORE_MS 30000
-
-void cm_prep_note(const struct cm_prep *p, const char *fmt, ...)
-{
-	const struct cm_provider_config *config = &p->session->provider->config;
-	char text[NOTE_MAX];
-	va_list ap;
-
-	if (!config->note)
-		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	config->note(config->data, text);
-}
-
-void cm_prep_phase(const struct cm_prep *p, const char *name, int64_t since_us)
-{
-	const struct cm_provider_config *config = &p->session->provider->config;
-
-	if (config->phase)
-		config->phase(config->data, name, (uint64_t)(cm_clock_mono_us() - since_us));
-}
 
 int cm_prep_output(void *data, const void *bytes, size_t len)
 {
@@ -106,7 +82,7 @@ static int checkout(struct cm_prep *p, struct cm_error *err)
 	if (!p->spec->repo || cm_prep_is_recorded(p))
 		return cm_prep_take_recorded(p, err);
 	r = cm_prep_checkout(p, err);
-	cm_prep_phase(p, "checkout", since);
+	cm_provider_phase(p->session->provider, "checkout", since);
 	return r == CM_OK ? cm_prep_remember_checkout(p, err) : r;
 }
 

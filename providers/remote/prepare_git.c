@@ -406,10 +406,10 @@ static int scrub(struct cm_prep *p, struct cm_error *err)
 		return r;
 	r = cm_shell_run(&shell, p->call, &end, err);
 	if (r == CM_OK && end.exit_code != 0)
-		cm_prep_note(p,
-			     "the address of '%s' has a credential in it, and could not be "
-			     "changed",
-			     p->checkout);
+		cm_provider_note(p->session->provider,
+				 "the address of '%s' has a credential in it, and could not be "
+				 "changed",
+				 p->checkout);
 	cm_shell_end_clear(&end);
 	return r;
 }
@@ -418,8 +418,9 @@ static int scrub(struct cm_prep *p, struct cm_error *err)
 static void tell_ignored(const struct cm_prep *p)
 {
 	if ((p->spec->ref || p->spec->pr > 0) && !cm_record_get(&p->record, CM_RECORD_CHECKOUT))
-		cm_prep_note(
-			p, "'%.200s' was there before, and is left as it is: --%s is not followed",
+		cm_provider_note(
+			p->session->provider,
+			"'%.200s' was there before, and is left as it is: --%s is not followed",
 			p->checkout, p->spec->ref ? "ref" : "pr");
 }
 
@@ -442,10 +443,10 @@ static int switch_branch(struct cm_prep *p, struct cm_error *err)
 	if (r == CM_OK)
 		r = run_git(p, branch_script, args, &is_kept, err);
 	if (r == CM_OK && is_kept)
-		cm_prep_note(p,
-			     "the checkout stays on its branch: switching to '%s' would change "
-			     "what was not committed",
-			     spec->branch);
+		cm_provider_note(p->session->provider,
+				 "the checkout stays on its branch: switching to '%s' would change "
+				 "what was not committed",
+				 spec->branch);
 	return r;
 }
 

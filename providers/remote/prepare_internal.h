@@ -92,9 +92,6 @@ int cm_prep_run_command(struct cm_prep *p, const char *dir, const char *command,
 /* CM_E_UNSUPPORTED where the provider cannot. */
 int cm_prep_network(struct cm_prep *p, enum cm_network network, struct cm_error *err);
 bool cm_prep_can_switch(const struct cm_provider *p);
-void cm_prep_note(const struct cm_prep *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-void cm_prep_phase(const struct cm_prep *p, const char *name, int64_t since_us);
 /* Both streams, for cm_shell's take. */
 int cm_prep_output(void *data, const void *bytes, size_t len);
 

@@ -167,7 +167,7 @@ void cm_prep_save_record(const struct cm_prep *p)
 	struct cm_error err = CM_ERROR_INIT;
 
 	if (p->has_records && save(p, &err) < 0)
-		cm_prep_note(p, "%.400s", err.msg);
+		cm_provider_note(p->session->provider, "%.400s", err.msg);
 }
 
 void cm_prepare_forget(const struct cm_config *config, const struct cm_session *s)

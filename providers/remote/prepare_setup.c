@@ -142,8 +142,9 @@ static int remember(struct cm_prep *p, const char *digest, int exit_code, struct
 
 static void note_failed(const struct cm_prep *p)
 {
-	cm_prep_note(p,
-		     "setup failed before and is not run again by itself: --setup-again does it");
+	cm_provider_note(
+		p->session->provider,
+		"setup failed before and is not run again by itself: --setup-again does it");
 }
 
 /* By this host's record. */
@@ -232,7 +233,7 @@ static int run_all(struct cm_prep *p, const char *dir, char *const *env, int *re
 		r = cm_prep_run_command(p, dir, setup->v[i], env, &end, err);
 		done++;
 		(void)snprintf(phase, sizeof(phase), "setup %zu/%zu", done, n);
-		cm_prep_phase(p, phase, since);
+		cm_provider_phase(p->session->provider, phase, since);
 		if (r == CM_OK && end.exit_code != 0) {
 			*ret_exit = end.exit_code;
 			r = failed(p, done, n, &end, err);

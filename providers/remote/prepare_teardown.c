@@ -52,7 +52,8 @@ static int run_one(struct cm_prep *p, size_t at, const char *command, struct cm_
 	int r = cm_prep_run_command(p, dir && dir[0] ? dir : "/", command, NULL, &end, err);
 
 	if (r == CM_OK && end.exit_code != 0)
-		cm_prep_note(p, "teardown command %zu failed (exit %d)", at + 1, end.exit_code);
+		cm_provider_note(p->session->provider, "teardown command %zu failed (exit %d)",
+				 at + 1, end.exit_code);
 	cm_shell_end_clear(&end);
 	return r;
 }
@@ -74,6 +75,6 @@ void cm_prepare_teardown(struct cm_session *s, const struct cm_prepare *prepare,
 	for (size_t i = 0; r == CM_OK && i < commands.n; i++)
 		r = run_one(&p, i, commands.v[i], &err);
 	if (r < 0)
-		cm_prep_note(&p, "teardown: %.400s", err.msg);
+		cm_provider_note(s->provider, "teardown: %.400s", err.msg);
 	cm_prep_clear(&p);
 }
