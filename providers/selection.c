@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 static const char *const names[] = {
 	[CM_PROVIDER_LOCAL] = "local",
@@ -57,21 +58,9 @@ const struct cm_provider_variable *cm_provider_variables(enum cm_provider_kind k
 	return of[kind];
 }
 
-/* Trimmed, as a range of what is in env; NULL: not there, or blank. */
 static const char *trimmed(const struct cm_strv *env, const char *name, size_t *ret_len)
 {
-	static const char blanks[] = " \t\n\v\f\r";
-	const char *value = cm_strv_env_get(env, name);
-	size_t len;
-
-	if (!value)
-		return NULL;
-	value += strspn(value, blanks);
-	len = strlen(value);
-	while (len > 0 && strchr(blanks, value[len - 1]))
-		len--;
-	*ret_len = len;
-	return len > 0 ? value : NULL;
+	return cm_text_trimmed(cm_strv_env_get(env, name), ret_len);
 }
 
 bool cm_provider_has_variable(const struct cm_strv *env, const char *name)

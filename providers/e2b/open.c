@@ -9,8 +9,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-
-#define BLANKS " \t\r\n"
+#include "runtime/base/text.h"
 
 /* What a header may have, and nothing that would end it. */
 static bool is_printable(const char *s, size_t len)
@@ -24,16 +23,10 @@ static bool is_printable(const char *s, size_t len)
 
 static int read_key(const struct cm_strv *env, char **ret, struct cm_error *err)
 {
-	const char *key = cm_strv_env_get(env, "E2B_API_KEY");
 	size_t len = 0;
+	const char *key = cm_text_trimmed(cm_strv_env_get(env, "E2B_API_KEY"), &len);
 
-	if (key) {
-		key += strspn(key, BLANKS);
-		len = strlen(key);
-		while (len > 0 && strchr(BLANKS, key[len - 1]))
-			len--;
-	}
-	if (len == 0) {
+	if (!key) {
 		(void)cm_error_set(err, CM_E_INVALID, 0,
 				   "no key for E2B: 'E2B_API_KEY' is not set");
 		cm_error_hint(err,

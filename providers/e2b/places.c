@@ -6,11 +6,11 @@
 
 #include "providers/http.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 #define USUAL_DOMAIN "e2b.app"
 #define DOMAIN_MAX 253
 #define SANDBOX_ID_MAX 64
-#define BLANKS " \t\r\n"
 
 bool cm_e2b_is_domain(const char *text)
 {
@@ -33,17 +33,11 @@ bool cm_e2b_is_sandbox_id(const char *text)
 /* What a variable has, without blanks around it; NULL where that is nothing. */
 static int value_of(const struct cm_strv *env, const char *name, char **ret)
 {
-	const char *value = cm_strv_env_get(env, name);
 	size_t len;
+	const char *value = cm_text_trimmed(cm_strv_env_get(env, name), &len);
 
 	*ret = NULL;
 	if (!value)
-		return CM_OK;
-	value += strspn(value, BLANKS);
-	len = strlen(value);
-	while (len > 0 && strchr(BLANKS, value[len - 1]))
-		len--;
-	if (len == 0)
 		return CM_OK;
 	*ret = cm_asprintf("%.*s", (int)len, value);
 	return *ret ? CM_OK : CM_E_NOMEM;

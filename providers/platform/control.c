@@ -9,7 +9,7 @@
 #include "providers/platform/template.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/json_write.h"
+#include "runtime/base/json_copy.h"
 
 #define URL_MAX 8192
 /* a template's definition, and variables */
@@ -114,7 +114,7 @@ static int write_wish(const struct cm_platform *p, const struct cm_platform_wish
 		cm_jw_kstring(&w, "seedCheckpointName", wish->seed);
 	if (wish->definition) {
 		cm_jw_key(&w, "templateDefinition");
-		cm_platform_template_write(wish->definition, &w);
+		cm_json_copy(&w, wish->definition);
 	}
 	cm_jw_kstring(&w, "environmentId", p->settings.environment);
 	/* out to the world, and nobody else's private network */
@@ -340,7 +340,7 @@ int cm_platform_build(struct cm_platform *p, const struct cm_json *definition,
 	cm_jw_object(&w);
 	cm_jw_kstring(&w, "environmentId", p->settings.environment);
 	cm_jw_key(&w, "templateDefinition");
-	cm_platform_template_write(definition, &w);
+	cm_json_copy(&w, definition);
 	cm_jw_end_object(&w);
 	r = cm_buf_status(&body) < 0 ? no_memory(err) : send_route(p, &route, call, &answer, err);
 	cm_buf_clear(&body);

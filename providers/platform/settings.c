@@ -7,11 +7,11 @@
 #include "providers/http.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/text.h"
 
 #define DEFAULT_URL "https://workspaces.mastra.ai"
 #define URL_VARIABLE "MASTRA_WORKSPACE_PROXY_URL"
 #define PROVIDER_VARIABLE "SANDBOX_PROVIDER"
-#define BLANKS " \t\r\n\v\f"
 
 static int no_memory(struct cm_error *err)
 {
@@ -22,17 +22,11 @@ static int no_memory(struct cm_error *err)
 static int read_trimmed(const struct cm_strv *env, const char *name, char **ret,
 			struct cm_error *err)
 {
-	const char *s = cm_strv_env_get(env, name);
 	size_t len;
+	const char *s = cm_text_trimmed(cm_strv_env_get(env, name), &len);
 
 	*ret = NULL;
 	if (!s)
-		return CM_OK;
-	s += strspn(s, BLANKS);
-	len = strlen(s);
-	while (len > 0 && strchr(BLANKS, s[len - 1]))
-		len--;
-	if (len == 0)
 		return CM_OK;
 	*ret = cm_asprintf("%.*s", (int)len, s);
 	return *ret ? CM_OK : no_memory(err);

@@ -29,7 +29,5 @@ int cm_platform_template_make(const struct cm_template_request *request, struct 
  */
 int cm_platform_template_check(const char *text, size_t len, const char *name,
 			       struct cm_json_doc **ret, struct cm_error *err);
-/* One that was checked, as a value. */
-void cm_platform_template_write(const struct cm_json *definition, struct cm_json_writer *w);
 
 #endif

@@ -97,6 +97,21 @@ size_t cm_text_fitting(const char *s, size_t len, size_t columns)
 	return at;
 }
 
+const char *cm_text_trimmed(const char *s, size_t *ret_len)
+{
+	static const char blanks[] = " \t\n\v\f\r";
+	size_t len;
+
+	if (!s)
+		return NULL;
+	s += strspn(s, blanks);
+	len = strlen(s);
+	while (len > 0 && strchr(blanks, s[len - 1]))
+		len--;
+	*ret_len = len;
+	return len > 0 ? s : NULL;
+}
+
 bool cm_text_has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;

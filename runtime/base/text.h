@@ -17,6 +17,11 @@ void cm_text_escape(struct cm_buf *out, const char *s, size_t len, bool keep_new
 size_t cm_text_utf8_len(const char *s, size_t len);
 /* How many of the first len bytes fit into so many columns, one a character. */
 size_t cm_text_fitting(const char *s, size_t len, size_t columns);
+/*
+ * What s has between blanks (of the shell: space, \t, \n, \v, \f, \r) at its ends, and in *ret_len how many
+ * bytes. NULL: s is NULL, or nothing but blanks.
+ */
+const char *cm_text_trimmed(const char *s, size_t *ret_len);
 bool cm_text_has_prefix(const char *s, const char *prefix);
 /*
  * 1 to CM_SESSION_ID_MAX of A-Z a-z 0-9 . _ - and no dot or dash at the beginning. Such a name is

@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
+#include "runtime/base/json_copy.h"
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 #include "runtime/cli/commands.h"
@@ -15,7 +16,6 @@
 #include "runtime/cli/session_use.h"
 #include "runtime/cli/sessions.h"
 #include "runtime/spec/format.h"
-#include "runtime/store/json_copy.h"
 
 #define MAX_TEXT (64UL * 1024 * 1024)
 #define LABEL_WIDTH 14

@@ -29,16 +29,10 @@ static const char *variable(const struct cm_config *config, const char *name)
 /* A copy of the value without blanks around it; NULL when it is NULL or blank. */
 static int copy_trimmed(const char *value, char **ret, struct cm_error *err)
 {
-	static const char blanks[] = " \t\r\n";
 	size_t len;
 
+	value = cm_text_trimmed(value, &len);
 	if (!value)
-		return CM_OK;
-	value += strspn(value, blanks);
-	len = strlen(value);
-	while (len > 0 && strchr(blanks, value[len - 1]))
-		len--;
-	if (len == 0)
 		return CM_OK;
 	*ret = cm_asprintf("%.*s", (int)len, value);
 	return *ret ? CM_OK : no_memory(err);

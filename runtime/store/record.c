@@ -16,9 +16,9 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
+#include "runtime/base/json_copy.h"
 #include "runtime/base/json_write.h"
 #include "runtime/spec/format.h"
-#include "runtime/store/json_copy.h"
 #include "runtime/store/record_fields.h"
 
 #define SUM_KEY "sum"

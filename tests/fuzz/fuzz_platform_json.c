@@ -7,6 +7,7 @@
 #include "providers/platform/answers.h"
 #include "providers/platform/template.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/json_copy.h"
 #include "tests/fuzz/fuzz.h"
 
 #define OUT_MAX (4UL * 1024 * 1024)
@@ -100,7 +101,7 @@ static void template(const char *text, size_t len)
 	}
 	cm_buf_init(&out, OUT_MAX);
 	cm_jw_init(&w, &out, false);
-	cm_platform_template_write(cm_json_root(doc), &w);
+	cm_json_copy(&w, cm_json_root(doc));
 	require(cm_buf_status(&out) == CM_OK);
 	r = cm_platform_template_check(out.data, out.len, "t", &again, NULL);
 	/* escapes may make it longer than it may be */

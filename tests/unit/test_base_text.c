@@ -97,6 +97,30 @@ static void test_escape_full(void **state)
 	cm_buf_clear(&out);
 }
 
+static void assert_trimmed(const char *s, const char *expected)
+{
+	size_t len = 0;
+	const char *at = cm_text_trimmed(s, &len);
+
+	if (!expected) {
+		assert_null(at);
+		return;
+	}
+	assert_non_null(at);
+	assert_int_equal(len, strlen(expected));
+	assert_memory_equal(at, expected, len);
+}
+
+static void test_trimmed(void **state)
+{
+	(void)state;
+	assert_trimmed(NULL, NULL);
+	assert_trimmed("", NULL);
+	assert_trimmed(" \t\n\v\f\r", NULL);
+	assert_trimmed("a", "a");
+	assert_trimmed(" \v a b\t\n", "a b");
+}
+
 static void test_utf8(void **state)
 {
 	static const struct {
@@ -415,12 +439,19 @@ static void test_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),	    cmocka_unit_test(test_escape_all_pairs),
-		cmocka_unit_test(test_escape_full), cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_fitting),	    cmocka_unit_test(test_matches),
-		cmocka_unit_test(test_distance),    cmocka_unit_test(test_session_ids),
-		cmocka_unit_test(test_shell_quote), cmocka_unit_test(test_shell_quote_by_shell),
-		cmocka_unit_test(test_rfc3339),	    cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_escape_all_pairs),
+		cmocka_unit_test(test_escape_full),
+		cmocka_unit_test(test_trimmed),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_fitting),
+		cmocka_unit_test(test_matches),
+		cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_session_ids),
+		cmocka_unit_test(test_shell_quote),
+		cmocka_unit_test(test_shell_quote_by_shell),
+		cmocka_unit_test(test_rfc3339),
+		cmocka_unit_test(test_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

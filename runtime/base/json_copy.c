@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON that was read, out again. Its depth is bounded by the reader. */
-#include "runtime/store/json_copy.h"
+#include "runtime/base/json_copy.h"
 
 void cm_json_copy(struct cm_json_writer *w, const struct cm_json *v)
 {

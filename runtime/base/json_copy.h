@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON that was read, out again: state keeps members that it does not know. */
-#ifndef CM_RUNTIME_STORE_JSON_COPY_H
-#define CM_RUNTIME_STORE_JSON_COPY_H
+/* JSON that was read, out again: by who keeps members that it does not know, or passes on what it checked. */
+#ifndef CM_RUNTIME_BASE_JSON_COPY_H
+#define CM_RUNTIME_BASE_JSON_COPY_H
 
 #include "runtime/base/json.h"
 #include "runtime/base/json_write.h"
