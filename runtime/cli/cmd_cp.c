@@ -1,45 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casemate cp: files and trees into a session, out of it, and from one to another. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "providers/local/host_path.h"
 #include "runtime/base/fd.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/file_place.h"
+#include "runtime/cli/copy_line.h"
 #include "runtime/cli/file_session.h"
 #include "runtime/cli/file_sink.h"
 #include "runtime/cli/file_source.h"
 
-struct copy {
-	struct cm_cli *cli;
-	const char *root;
-	bool is_as_user;
-	/* links that lead out of what is copied, too */
-	bool keeps_links;
-	struct cm_file_place from;
-	struct cm_file_place to;
-	/* what the copy is called in a directory; "": its content goes there */
-	char name[NAME_MAX + 1];
-};
-
-static int open_session(const struct copy *c, const struct cm_file_place *place,
+static int open_session(const struct cm_copy *c, const struct cm_file_place *place,
 			struct cm_file_session *s)
 {
-	return cm_file_session_open(s, c->cli, c->root, place->session, c->is_as_user);
-}
-
-/* It is printed as what failed on this side. */
-static int fail_here(const struct copy *c, enum cm_file_step step, int error, const char *path)
-{
-	struct cm_error err = CM_ERROR_INIT;
-
-	(void)cm_files_error(&err, step, error, path, 0, NULL);
-	cm_cli_print_error(c->cli, &err);
-	return CM_EXIT_FILE;
+	return cm_file_session_open(s, c->cli, c->root, place->session, c->user != NULL);
 }
 
 static int stray_frame(struct cm_error *err)
@@ -49,28 +25,6 @@ static int stray_frame(struct cm_error *err)
 }
 
 /* --- out of a session ---------------------------------------------------------------------- */
-
-/* Where it goes on this side: a directory, and a name in it. */
-static int find_place(const char *path, int *ret_fd, char name[NAME_MAX + 1], bool *ret_is_inside,
-		      bool *ret_wants_directory)
-{
-	char base[NAME_MAX + 1];
-	int fd = cm_host_path_open_dir(path);
-
-	if (fd >= 0) {
-		*ret_fd = fd;
-		*ret_is_inside = true;
-		return 0;
-	}
-	if (fd != -ENOENT && fd != -ENOTDIR)
-		return fd;
-	fd = cm_host_path_open_parent(path, base, ret_wants_directory);
-	if (fd < 0)
-		return fd == -EISDIR ? -ENOENT : fd;
-	*ret_fd = fd;
-	memcpy(name, base, sizeof(base));
-	return 0;
-}
 
 static int receive(struct cm_files *f, struct cm_file_receiver *to, struct cm_error *err)
 {
@@ -90,7 +44,7 @@ static int receive(struct cm_files *f, struct cm_file_receiver *to, struct cm_er
 	return r;
 }
 
-static int get_into(const struct copy *c, struct cm_file_session *s,
+static int get_into(const struct cm_copy *c, struct cm_file_session *s,
 		    struct cm_file_receiver *receiver)
 {
 	const char *paths[] = { c->from.path, NULL };
@@ -111,23 +65,15 @@ static int get_into(const struct copy *c, struct cm_file_session *s,
 	return cm_file_session_end(s, f, r, &err);
 }
 
-static int get(const struct copy *c)
+static int get(const struct cm_copy *c)
 {
 	static struct cm_file_receiver receiver;
 	CM_AUTO_FD int fd = -1;
-	char name[NAME_MAX + 1];
-	bool is_inside = false;
-	bool wants_directory = false;
 	struct cm_file_session s;
-	int status;
-	int r;
+	int status = cm_copy_open_target(c, &receiver, &fd);
 
-	memcpy(name, c->name, sizeof(name));
-	r = find_place(c->to.path, &fd, name, &is_inside, &wants_directory);
-	if (r < 0)
-		return fail_here(c, CM_FILE_STEP_CREATE, -r, c->to.path);
-	cm_file_receiver_init(&receiver, fd, name, c->to.path, is_inside);
-	receiver.wants_directory = wants_directory;
+	if (status != 0)
+		return status;
 	status = open_session(c, &c->from, &s);
 	if (status == 0)
 		status = get_into(c, &s, &receiver);
@@ -136,7 +82,7 @@ static int get(const struct copy *c)
 }
 
 /* To standard output: the content of one file. */
-static int print(const struct copy *c)
+static int print(const struct cm_copy *c)
 {
 	static struct cm_file_sink sink;
 	const char *paths[] = { c->from.path, NULL };
@@ -165,7 +111,7 @@ static int print(const struct copy *c)
 
 /* --- into a session ------------------------------------------------------------------------ */
 
-static int begin_put(const struct copy *c, struct cm_file_session *s, struct cm_files **ret,
+static int begin_put(const struct cm_copy *c, struct cm_file_session *s, struct cm_files **ret,
 		     struct cm_error *err)
 {
 	const char *paths[] = { c->to.path, c->name, NULL };
@@ -189,26 +135,7 @@ static int finish_put(struct cm_files *f, int sent, struct cm_error *err)
 	return r > 0 ? stray_frame(err) : r;
 }
 
-/* What is copied: a directory on this side, and a name in it. */
-static int find_source(const char *path, int *ret_fd, char name[NAME_MAX + 1])
-{
-	bool wants_directory = false;
-	struct stat st;
-	int fd = cm_host_path_open_parent(path, name, &wants_directory);
-
-	if (fd == -EISDIR) {
-		fd = cm_host_path_open_dir(path);
-		memcpy(name, ".", 2);
-	}
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return wants_directory && !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
-}
-
-static int put(const struct copy *c)
+static int put(const struct cm_copy *c)
 {
 	static struct cm_file_sender sender;
 	struct cm_error err = CM_ERROR_INIT;
@@ -216,11 +143,12 @@ static int put(const struct copy *c)
 	char name[NAME_MAX + 1];
 	struct cm_file_session s;
 	struct cm_files *f = NULL;
-	int status;
-	int r = find_source(c->from.path, &fd, name);
+	bool is_directory = false;
+	int status = cm_copy_open_source(c, &fd, name, &is_directory);
+	int r;
 
-	if (r < 0)
-		return fail_here(c, CM_FILE_STEP_READ, -r, c->from.path);
+	if (status != 0)
+		return status;
 	status = open_session(c, &c->to, &s);
 	if (status == 0) {
 		r = begin_put(c, &s, &f, &err);
@@ -237,7 +165,7 @@ static int put(const struct copy *c)
 }
 
 /* From standard input: one file. */
-static int write_input(const struct copy *c)
+static int write_input(const struct cm_copy *c)
 {
 	const char *paths[] = { c->to.path, NULL };
 	const struct cm_files_request request = { .op = "write", .paths = paths };
@@ -279,7 +207,8 @@ static int pass_on(struct cm_files *from, struct cm_files *to, struct cm_error *
 	return r < 0 ? r : 0;
 }
 
-static int pass_between(const struct copy *c, struct cm_file_session *a, struct cm_file_session *b)
+static int pass_between(const struct cm_copy *c, struct cm_file_session *a,
+			struct cm_file_session *b)
 {
 	const char *paths[] = { c->from.path, NULL };
 	const struct cm_files_request request = { .op = "get", .paths = paths };
@@ -304,7 +233,7 @@ static int pass_between(const struct copy *c, struct cm_file_session *a, struct 
 	return from_status != 0 ? from_status : to_status;
 }
 
-static int between(const struct copy *c)
+static int between(const struct cm_copy *c)
 {
 	struct cm_file_session a;
 	struct cm_file_session b;
@@ -322,63 +251,23 @@ static int between(const struct copy *c)
 
 /* --- the line ------------------------------------------------------------------------------ */
 
-static int read_places(struct copy *c, char **words, int n, struct cm_error *err)
-{
-	int r = n == 2 ? CM_OK : CM_E_INVALID;
-
-	if (r < 0)
-		(void)cm_error_set(err, r, 0, "'cp' takes what is copied and where to");
-	if (r == CM_OK)
-		r = cm_file_place_parse(words[0], &c->from, err);
-	if (r == CM_OK)
-		r = cm_file_place_parse(words[1], &c->to, err);
-	if (r == CM_OK && c->from.kind != CM_PLACE_SESSION && c->to.kind != CM_PLACE_SESSION)
-		r = cm_error_set(err, CM_E_INVALID, 0, "neither of the two is in a session");
-	if (r < 0) {
-		cm_error_hint(err, "casemate cp FILE ID:PATH, or casemate cp ID:PATH FILE");
-		return r;
-	}
-	if (cm_file_base(c->from.path, c->name, sizeof(c->name)))
-		return CM_OK;
-	return cm_error_set(err, CM_E_INVALID, ENAMETOOLONG, "cannot copy '%.100s'", c->from.path);
-}
-
-static int carry_out(const struct copy *c)
-{
-	if (c->from.kind == CM_PLACE_STREAM)
-		return write_input(c);
-	if (c->to.kind == CM_PLACE_STREAM)
-		return print(c);
-	if (c->to.kind == CM_PLACE_HERE)
-		return get(c);
-	return c->from.kind == CM_PLACE_HERE ? put(c) : between(c);
-}
-
 int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv)
 {
-	struct copy c = { .cli = cli };
-	const char *user = NULL;
-	bool is_archive = false;
-	const struct cm_cli_option options[] = {
-		{ "root", '\0', CM_OPTION_TEXT, &c.root },
-		{ "user", 'u', CM_OPTION_TEXT, &user },
-		{ "all-links", '\0', CM_OPTION_SWITCH, &c.keeps_links },
-		/* what it always is: of docker's and cp's line */
-		{ "archive", 'a', CM_OPTION_SWITCH, &is_archive },
-		{ "recursive", 'r', CM_OPTION_SWITCH, &is_archive },
-		{ "quiet", 'q', CM_OPTION_SWITCH, &cli->is_quiet },
-		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
+	static const struct cm_copy_ways ways = {
+		.write_input = write_input,
+		.print = print,
+		.get = get,
+		.put = put,
+		.between = between,
 	};
 	struct cm_error err = CM_ERROR_INIT;
-	int n = 0;
+	struct cm_copy c;
 
-	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) < 0 ||
-	    read_places(&c, argv + 1, n, &err) < 0)
+	if (cm_copy_read(cli, argc, argv, NULL, &c, &err) < 0)
 		return cm_cli_fail(cli, &err);
-	if (user && strcmp(user, "user") != 0) {
+	if (c.user && strcmp(c.user, "user") != 0) {
 		(void)cm_error_set(&err, CM_E_INVALID, 0, "--user takes 'user' here");
 		return cm_cli_fail(cli, &err);
 	}
-	c.is_as_user = user != NULL;
-	return carry_out(&c);
+	return cm_copy_carry_out(&c, &ways);
 }

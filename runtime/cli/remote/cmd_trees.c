@@ -9,36 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "providers/local/host_path.h"
 #include "providers/remote/tree.h"
 #include "runtime/base/fd.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/file_place.h"
+#include "runtime/cli/copy_line.h"
 #include "runtime/cli/remote/absent.h"
 #include "runtime/cli/remote/file_access.h"
 
 /* what a tree is called on its way from one session to another */
 #define ON_THE_WAY "tree"
-
-struct copy {
-	struct cm_cli *cli;
-	/* links that lead out of what is copied, too */
-	bool keeps_links;
-	struct cm_file_place from;
-	struct cm_file_place to;
-	/* what the copy is called in a directory; "": its content goes there */
-	char name[NAME_MAX + 1];
-};
-
-/* It is printed as what failed on this side. */
-static int fail_here(const struct copy *c, enum cm_file_step step, int error, const char *path)
-{
-	struct cm_error err = CM_ERROR_INIT;
-
-	(void)cm_files_error(&err, step, error, path, 0, NULL);
-	cm_cli_print_error(c->cli, &err);
-	return CM_EXIT_FILE;
-}
 
 /* What could not be done, or is left out: told, and the rest goes on. data: of the files. */
 static int failed(void *data, enum cm_file_step step, int error, const char *path)
@@ -57,7 +36,7 @@ static int no_memory(struct cm_error *err)
 	return cm_error_set(err, CM_E_NOMEM, 0, "out of memory");
 }
 
-static void note_stripped(const struct copy *c, uint64_t n)
+static void note_stripped(const struct cm_copy *c, uint64_t n)
 {
 	if (n > 0)
 		cm_cli_note(c->cli, "set-id and sticky bits of %" PRIu64 " were left out", n);
@@ -76,30 +55,8 @@ static int settle(struct cm_away_files *f, int r, struct cm_error *err)
 
 /* --- out of a session ---------------------------------------------------------------------- */
 
-/* Where it goes on this side: a directory, and a name in it. */
-static int find_place(const char *path, int *ret_fd, char name[NAME_MAX + 1], bool *ret_is_inside,
-		      bool *ret_wants_directory)
-{
-	char base[NAME_MAX + 1];
-	int fd = cm_host_path_open_dir(path);
-
-	if (fd >= 0) {
-		*ret_fd = fd;
-		*ret_is_inside = true;
-		return 0;
-	}
-	if (fd != -ENOENT && fd != -ENOTDIR)
-		return fd;
-	fd = cm_host_path_open_parent(path, base, ret_wants_directory);
-	if (fd < 0)
-		return fd == -EISDIR ? -ENOENT : fd;
-	*ret_fd = fd;
-	memcpy(name, base, sizeof(base));
-	return 0;
-}
-
 /* Into what receiver was initialised for. */
-static int get_tree(const struct copy *c, struct cm_away_files *f,
+static int get_tree(const struct cm_copy *c, struct cm_away_files *f,
 		    struct cm_file_receiver *receiver, bool keeps_links, struct cm_error *err)
 {
 	CM_AUTO_FREE char *path = cm_away_files_path(f, c->from.path);
@@ -115,23 +72,16 @@ static int get_tree(const struct copy *c, struct cm_away_files *f,
 	return r;
 }
 
-static int get(const struct copy *c)
+static int get(const struct cm_copy *c)
 {
 	static struct cm_away_files f;
 	static struct cm_file_receiver receiver;
 	CM_AUTO_FD int fd = -1;
 	struct cm_error err = CM_ERROR_INIT;
-	char name[NAME_MAX + 1];
-	bool is_inside = false;
-	bool wants_directory = false;
-	int r;
+	int r = cm_copy_open_target(c, &receiver, &fd);
 
-	memcpy(name, c->name, sizeof(name));
-	r = find_place(c->to.path, &fd, name, &is_inside, &wants_directory);
-	if (r < 0)
-		return fail_here(c, CM_FILE_STEP_CREATE, -r, c->to.path);
-	cm_file_receiver_init(&receiver, fd, name, c->to.path, is_inside);
-	receiver.wants_directory = wants_directory;
+	if (r != 0)
+		return r;
 	r = cm_away_files_open(&f, c->cli, c->from.session, &err);
 	if (r == CM_OK)
 		r = settle(&f, get_tree(c, &f, &receiver, c->keeps_links, &err), &err);
@@ -141,7 +91,7 @@ static int get(const struct copy *c)
 }
 
 /* To standard output: the content of one file. */
-static int print(const struct copy *c)
+static int print(const struct cm_copy *c)
 {
 	static struct cm_away_files f;
 	struct cm_error err = CM_ERROR_INIT;
@@ -200,7 +150,7 @@ static int not_a_directory(const char *path, int code, struct cm_error *err)
 }
 
 /* The caller frees ret->dir. */
-static int find_inside(const struct copy *c, struct cm_away_files *f, bool is_directory,
+static int find_inside(const struct cm_copy *c, struct cm_away_files *f, bool is_directory,
 		       struct place *ret, struct cm_error *err)
 {
 	CM_AUTO_FREE char *path = cm_away_files_path(f, c->to.path);
@@ -228,7 +178,7 @@ static int find_inside(const struct copy *c, struct cm_away_files *f, bool is_di
 }
 
 /* dirfd/name of this side, which is called path. */
-static int put_tree(const struct copy *c, struct cm_away_files *f,
+static int put_tree(const struct cm_copy *c, struct cm_away_files *f,
 		    const struct cm_tree_source *source, bool is_directory, struct cm_error *err)
 {
 	struct cm_tree_sent sent = { false };
@@ -244,28 +194,7 @@ static int put_tree(const struct copy *c, struct cm_away_files *f,
 	return r;
 }
 
-/* What is copied: a directory on this side, and a name in it. */
-static int find_source(const char *path, int *ret_fd, char name[NAME_MAX + 1],
-		       bool *ret_is_directory)
-{
-	bool wants_directory = false;
-	struct stat st;
-	int fd = cm_host_path_open_parent(path, name, &wants_directory);
-
-	if (fd == -EISDIR) {
-		fd = cm_host_path_open_dir(path);
-		memcpy(name, ".", 2);
-	}
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	*ret_is_directory = S_ISDIR(st.st_mode);
-	return wants_directory && !*ret_is_directory ? -ENOTDIR : 0;
-}
-
-static int put(const struct copy *c)
+static int put(const struct cm_copy *c)
 {
 	static struct cm_away_files f;
 	char name[NAME_MAX + 1];
@@ -279,10 +208,10 @@ static int put(const struct copy *c)
 	struct cm_error err = CM_ERROR_INIT;
 	CM_AUTO_FD int fd = -1;
 	bool is_directory = false;
-	int r = find_source(c->from.path, &fd, name, &is_directory);
+	int r = cm_copy_open_source(c, &fd, name, &is_directory);
 
-	if (r < 0)
-		return fail_here(c, CM_FILE_STEP_READ, -r, c->from.path);
+	if (r != 0)
+		return r;
 	source.dirfd = fd;
 	r = cm_away_files_open(&f, c->cli, c->to.session, &err);
 	if (r == CM_OK)
@@ -293,7 +222,7 @@ static int put(const struct copy *c)
 }
 
 /* From standard input: one file. */
-static int write_input(const struct copy *c)
+static int write_input(const struct cm_copy *c)
 {
 	static struct cm_away_files f;
 	struct cm_error err = CM_ERROR_INIT;
@@ -310,8 +239,8 @@ static int write_input(const struct copy *c)
 /* --- from one session to another ----------------------------------------------------------- */
 
 /* By a directory on this side that nobody else can enter. */
-static int pass_by(const struct copy *c, struct cm_away_files *a, struct cm_away_files *b, int fd,
-		   struct cm_error *err)
+static int pass_by(const struct cm_copy *c, struct cm_away_files *a, struct cm_away_files *b,
+		   int fd, struct cm_error *err)
 {
 	static struct cm_file_receiver receiver;
 	const struct cm_tree_source source = {
@@ -332,7 +261,7 @@ static int pass_by(const struct copy *c, struct cm_away_files *a, struct cm_away
 	return settle(b, put_tree(c, b, &source, S_ISDIR(st.st_mode), err), err);
 }
 
-static int pass_on(const struct copy *c, struct cm_away_files *a, struct cm_away_files *b,
+static int pass_on(const struct cm_copy *c, struct cm_away_files *a, struct cm_away_files *b,
 		   struct cm_error *err)
 {
 	const char *tmp = cm_strv_env_get(&c->cli->config.env, "TMPDIR");
@@ -352,7 +281,7 @@ static int pass_on(const struct copy *c, struct cm_away_files *a, struct cm_away
 	return r;
 }
 
-static int between(const struct copy *c)
+static int between(const struct cm_copy *c)
 {
 	static struct cm_away_files a;
 	static struct cm_away_files b;
@@ -374,61 +303,24 @@ static int between(const struct copy *c)
 
 /* --- the line ------------------------------------------------------------------------------ */
 
-static int read_places(struct copy *c, char **words, int n, struct cm_error *err)
-{
-	int r = n == 2 ? CM_OK : CM_E_INVALID;
-
-	if (r < 0)
-		(void)cm_error_set(err, r, 0, "'cp' takes what is copied and where to");
-	if (r == CM_OK)
-		r = cm_file_place_parse(words[0], &c->from, err);
-	if (r == CM_OK)
-		r = cm_file_place_parse(words[1], &c->to, err);
-	if (r == CM_OK && c->from.kind != CM_PLACE_SESSION && c->to.kind != CM_PLACE_SESSION)
-		r = cm_error_set(err, CM_E_INVALID, 0, "neither of the two is in a session");
-	if (r < 0) {
-		cm_error_hint(err, "casemate cp FILE ID:PATH, or casemate cp ID:PATH FILE");
-		return r;
-	}
-	if (cm_file_base(c->from.path, c->name, sizeof(c->name)))
-		return CM_OK;
-	return cm_error_set(err, CM_E_INVALID, ENAMETOOLONG, "cannot copy '%.100s'", c->from.path);
-}
-
-static int carry_out(const struct copy *c)
-{
-	if (c->from.kind == CM_PLACE_STREAM)
-		return write_input(c);
-	if (c->to.kind == CM_PLACE_STREAM)
-		return print(c);
-	if (c->to.kind == CM_PLACE_HERE)
-		return get(c);
-	return c->from.kind == CM_PLACE_HERE ? put(c) : between(c);
-}
-
 int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv)
 {
-	struct copy c = { .cli = cli };
-	const char *root = NULL;
-	const char *user = NULL;
-	bool is_archive = false;
-	const struct cm_cli_option options[] = {
-		{ "root", '\0', CM_OPTION_TEXT, &root },
-		{ "user", 'u', CM_OPTION_TEXT, &user },
-		{ "all-links", '\0', CM_OPTION_SWITCH, &c.keeps_links },
-		/* what it always is: of docker's and cp's line */
-		{ "archive", 'a', CM_OPTION_SWITCH, &is_archive },
-		{ "recursive", 'r', CM_OPTION_SWITCH, &is_archive },
-		{ "quiet", 'q', CM_OPTION_SWITCH, &cli->is_quiet },
+	static const struct cm_copy_ways ways = {
+		.write_input = write_input,
+		.print = print,
+		.get = get,
+		.put = put,
+		.between = between,
+	};
+	const struct cm_cli_option more[] = {
 		{ "verbose", '\0', CM_OPTION_SWITCH, &cli->is_verbose },
-		{ NULL, '\0', CM_OPTION_SWITCH, NULL },
+		{ .name = NULL },
 	};
 	struct cm_error err = CM_ERROR_INIT;
-	int n = 0;
+	struct cm_copy c;
 
-	if (cm_cli_options(argc - 1, argv + 1, options, &n, &err) < 0 ||
-	    cm_away_absent_root(root, &err) < 0 || cm_away_absent_user(user, &err) < 0 ||
-	    read_places(&c, argv + 1, n, &err) < 0)
+	if (cm_copy_read(cli, argc, argv, more, &c, &err) < 0 ||
+	    cm_away_absent_root(c.root, &err) < 0 || cm_away_absent_user(c.user, &err) < 0)
 		return cm_cli_fail(cli, &err);
-	return carry_out(&c);
+	return cm_copy_carry_out(&c, &ways);
 }
