@@ -166,7 +166,9 @@ int cm_e2b_session_create(struct cm_provider *p, const struct cm_spec *spec,
 			  struct cm_error *err);
 int cm_e2b_session_network(struct cm_session *s, enum cm_network network,
 			   const struct cm_call *call, struct cm_error *err);
-/* Which of those it has now. */
+/* Which of those it has, as its detail says; NULL, where there is none: none. */
+enum cm_network cm_e2b_network_in(const struct cm_json *detail);
+/* The same, asked for. */
 int cm_e2b_network_of(struct cm_e2b *e, const char *sandbox_id, const struct cm_call *call,
 		      enum cm_network *ret, struct cm_error *err);
 /* Makes one of a template for clone: as create, without a spec. */

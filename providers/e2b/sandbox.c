@@ -451,6 +451,12 @@ int cm_e2b_make_clone(struct cm_e2b_session *of, const char *template_id, const 
 
 /* --- its network ---------------------------------------------------------------------------------- */
 
+enum cm_network cm_e2b_network_in(const struct cm_json *detail)
+{
+	return detail && cm_json_bool(detail, "allowInternetAccess", true) ? CM_NETWORK_INTERNET
+									   : CM_NETWORK_NONE;
+}
+
 int cm_e2b_network_of(struct cm_e2b *e, const char *sandbox_id, const struct cm_call *call,
 		      enum cm_network *ret, struct cm_error *err)
 {
@@ -466,9 +472,7 @@ int cm_e2b_network_of(struct cm_e2b *e, const char *sandbox_id, const struct cm_
 	r = cm_e2b_demand(e, &q, call, &reply, err);
 	if (r < 0)
 		return r;
-	*ret = reply.doc && cm_json_bool(cm_json_root(reply.doc), "allowInternetAccess", true)
-		       ? CM_NETWORK_INTERNET
-		       : CM_NETWORK_NONE;
+	*ret = cm_e2b_network_in(reply.doc ? cm_json_root(reply.doc) : NULL);
 	cm_e2b_reply_clear(&reply);
 	return CM_OK;
 }
