@@ -4,5 +4,5 @@ foreach(name http http_again http_stream http_tls)
 	cm_unit_test(${name} DEPS http json)
 	target_compile_definitions(test_${name} PRIVATE
 		CM_TEST_HELPERS="${PROJECT_SOURCE_DIR}/tests/helpers")
-	set_tests_properties(unit.${name} PROPERTIES TIMEOUT 180)
+	cm_slow_unit_tests(180 ${name})
 endforeach()

@@ -26,7 +26,8 @@ find_package(Threads REQUIRED)
 cm_unit_test(tree DEPS base)
 target_sources(test_tree PRIVATE "${PROJECT_SOURCE_DIR}/isolation/keeper/tree.c")
 target_link_libraries(test_tree PRIVATE Threads::Threads)
-set_tests_properties(unit.tree PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 RUN_SERIAL ON)
+cm_slow_unit_tests(120 tree)
+set_tests_properties(unit.tree PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
 
 # Makes namespaces of its own, too; each test skips by itself.
 cm_unit_test(ns DEPS plan base)

@@ -2,7 +2,7 @@
 function(cm_remote_test name)
 	cm_unit_test(remote_${name} DEPS remote_shared)
 	target_sources(test_remote_${name} PRIVATE fake_provider.c)
-	set_tests_properties(unit.remote_${name} PROPERTIES TIMEOUT 300)
+	cm_slow_unit_tests(300 remote_${name})
 endfunction()
 cm_remote_test(shell)
 cm_remote_test(background)

@@ -4,7 +4,7 @@ foreach(area events fault flat interleave journal kill mirror paths record sessi
 	cm_unit_test(store_${area} DEPS store)
 endforeach()
 # hundreds of processes, each with sanitizers' start where those are in
-set_tests_properties(unit.store_interleave unit.store_kill unit.store_skeleton_kill PROPERTIES TIMEOUT 240)
+cm_slow_unit_tests(240 store_interleave store_kill store_skeleton_kill)
 
 # The commands on them; stopping one is a stand-in's business.
 cm_unit_test(store_commands DEPS host store cli_front)
