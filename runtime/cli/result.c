@@ -15,31 +15,58 @@
 #include "runtime/base/text.h"
 #include "runtime/store/journal.h"
 
-/* "exit", "timeout", ... as result.h has them */
+/* "exit", "timeout", ... as result.h has them; NULL: there was no command to end */
 static const char *end_name(const struct cm_result *result)
 {
 	if (result->is_over_output)
 		return "output-limit";
-	if (!result->has_end)
-		return result->is_detached ? "detached" : "failed";
-	return cm_end_kind_name(result->end.kind);
+	if (result->is_lost)
+		return "lost";
+	if (result->has_end)
+		return cm_end_kind_name(result->end.kind);
+	if (result->is_detached)
+		return "detached";
+	return result->error.code != 0 ? "failed" : NULL;
 }
 
-static void write_end(struct cm_json_writer *w, const struct cm_rec_end *end)
+static void write_uint(struct cm_json_writer *w, const char *key, bool is_known, uint64_t value)
 {
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_uint(w, value);
+	else
+		cm_jw_null(w);
+}
+
+static void write_flag(struct cm_json_writer *w, const char *key, bool is_known,
+		       const struct cm_rec_end *end, uint32_t flag)
+{
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_bool(w, (end->flags & flag) != 0);
+	else
+		cm_jw_null(w);
+}
+
+static void write_end(struct cm_json_writer *w, const struct cm_result *result)
+{
+	const struct cm_rec_end *end = &result->end;
+	bool is_measured = !result->is_unmeasured;
+	bool is_known = !result->is_lost;
+
 	if (end->kind == CM_END_SIGNAL || end->kind == CM_END_MEMORY)
 		cm_jw_kint(w, "signal", end->status);
-	cm_jw_kbool(w, "timedOut", (end->flags & CM_ENDF_TIMED_OUT) != 0);
-	cm_jw_kbool(w, "killed", (end->flags & CM_ENDF_KILLED) != 0);
-	cm_jw_kbool(w, "memoryLimit", (end->flags & CM_ENDF_MEMORY_LIMIT) != 0);
-	cm_jw_kbool(w, "childrenLeft", (end->flags & CM_ENDF_CHILDREN_LEFT) != 0);
-	cm_jw_kuint(w, "wallMs", end->wall_us / 1000);
-	cm_jw_kuint(w, "cpuUserMs", end->cpu_user_us / 1000);
-	cm_jw_kuint(w, "cpuSystemMs", end->cpu_system_us / 1000);
-	cm_jw_kuint(w, "maxRssBytes", end->max_rss_bytes);
+	write_flag(w, "timedOut", is_known, end, CM_ENDF_TIMED_OUT);
+	write_flag(w, "killed", is_known, end, CM_ENDF_KILLED);
+	write_flag(w, "memoryLimit", is_known, end, CM_ENDF_MEMORY_LIMIT);
+	write_flag(w, "childrenLeft", is_measured, end, CM_ENDF_CHILDREN_LEFT);
+	write_uint(w, "wallMs", is_measured || end->wall_us != 0, end->wall_us / 1000);
+	write_uint(w, "cpuUserMs", is_measured, end->cpu_user_us / 1000);
+	write_uint(w, "cpuSystemMs", is_measured, end->cpu_system_us / 1000);
+	write_uint(w, "maxRssBytes", is_measured, end->max_rss_bytes);
 	if (end->memory_peak_bytes != 0)
 		cm_jw_kuint(w, "memoryPeakBytes", end->memory_peak_bytes);
-	cm_jw_kbool(w, "usageApproximate", (end->flags & CM_ENDF_USAGE_APPROXIMATE) != 0);
+	write_flag(w, "usageApproximate", is_measured, end, CM_ENDF_USAGE_APPROXIMATE);
 }
 
 static void write_setup(struct cm_json_writer *w, const struct cm_setup_report *setup)
@@ -125,7 +152,7 @@ void cm_result_write(const struct cm_result *result, const struct cm_relay *rela
 	if (result->is_held)
 		cm_jw_kbool(&w, "moved", false);
 	if (result->has_end)
-		write_end(&w, &result->end);
+		write_end(&w, result);
 	if (result->level[0] != '\0')
 		cm_jw_kstring(&w, "level", result->level);
 	if (result->setup && result->setup->has_run)

@@ -7,13 +7,16 @@
  *	exec        of a command in a session that lasts: its id, "3.17"
  *	phase       "checkout", "setup", "start" or "run": the last one reached
  *	end         "exit", "signal", "timeout", "memory-limit", "output-limit", "killed",
- *	            "not-executed", "detached": it goes on; or "failed": Casemate failed, and the command did not start
+ *	            "not-executed"; "detached": it goes on; "lost": it was started, and how it ended, or all that
+ *	            it printed, cannot be known; "failed": Casemate failed, and the command did not start;
+ *	            null: no command was asked for
  *	exitCode    what the process exits with
  *	code, message, hint         of a failure (code: a name of casemate/error.h)
  *	reason, detail              of a failure: names of reason.c, the second only where there is one
  *	phases      a list of those that ended: name, durationMs
  *	signal, timedOut, killed, memoryLimit, childrenLeft
  *	wallMs, cpuUserMs, cpuSystemMs, maxRssBytes, memoryPeakBytes, usageApproximate
+ *	            (these and childrenLeft: null where a remote provider does not tell)
  *	moved       false: 'casemate checkout' left the checkout, or its branch, where it was, as a note
  *	            says; else absent
  *	level       "full", "full-single-id", "no-cgroup-single-id+hostnet", ...
@@ -61,6 +64,10 @@ struct cm_result {
 	size_t n_phases;
 	bool has_end;
 	struct cm_rec_end end;
+	/* elsewhere: what became of it is not known */
+	bool is_lost;
+	/* elsewhere: of what it used nothing but the time is known, and that if it is not 0 */
+	bool is_unmeasured;
 	bool is_over_output;
 	uint64_t output_bytes;
 	/* of an update of a checkout */

@@ -141,6 +141,11 @@ is "$rc $(out)" '7 built' 'its own status'
 like "$(err)" '*POST *DELETE *' '--verbose has the requests'
 on run --json "${job[@]}" -- ./app fails
 is "$rc $(read_json '(j["end"], j["exitCode"], j["stdout"])')" "7 ('exit', 7, 'built\\n')" '--json'
+is "$(read_json '[j[k] for k in ("cpuUserMs", "cpuSystemMs", "maxRssBytes", "childrenLeft")]')" \
+	'[None, None, None, None]' 'what the service does not tell is null'
+on start --json --network internet bare
+is "$rc $(read_json '(j["end"], j["exitCode"])')" '0 (None, 0)' 'a start without a command has no end'
+on rm --files --force bare
 on run --repo "$git_url/nobody.git" --network internet -- true
 is "$rc $(out)" '125 ' 'a repository that is not there'
 like "$(err)" '*casemate: *' 'a repository that is not there: it is said'

@@ -35,6 +35,9 @@ ok 'bytes that are no text are made some'
 run run --json -- sh -c 'head -c 3000000 /dev/zero | tr "\0" x'
 valid "$work/out" && [ "$(json outputBytes)" = 3000000 ]
 ok '3 MB of it'
+run start s --json
+is "$(json end) $(json exitCode) $(json phase) $rc" 'null 0 start 0' 'a start without a command has no end'
+run rm --files s
 finish
 
 begin '--result'

@@ -260,6 +260,8 @@ static void take_end(struct away_run *run)
 	struct cm_rec_end *rec = &run->result.end;
 
 	run->result.has_end = true;
+	run->result.is_unmeasured = true;
+	run->result.is_lost = end->kind == CM_EXEC_LOST;
 	rec->kind = kind_of(end);
 	rec->status = end->kind == CM_EXEC_SIGNALLED ? end->signal : end->exit_code;
 	rec->wall_us = end->wall_ms * 1000;
