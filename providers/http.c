@@ -333,6 +333,7 @@ int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		 const struct cm_call *call, struct cm_http_answer *ret, struct cm_error *err)
 {
 	struct cm_http_transfer t;
+	bool may_have_arrived = false;
 	int again = CM_OK;
 	int r = CM_OK;
 
@@ -344,6 +345,7 @@ int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		r = cm_http_transfer_init(&t, http, request, NULL, &failure);
 		if (r == CM_OK)
 			r = cm_http_transfer_run(&t, http->multi, false, call, &failure);
+		may_have_arrived = may_have_arrived || t.has_begun;
 		again = CM_E_LIMIT;
 		if (r != CM_E_CANCELLED && cm_http_transfer_may_repeat(&t)) {
 			if (r == CM_OK)
@@ -363,5 +365,6 @@ int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		}
 		cm_http_transfer_clear(&t);
 	}
+	ret->may_have_arrived = may_have_arrived;
 	return r;
 }

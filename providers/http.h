@@ -99,11 +99,13 @@ struct cm_http_answer {
 	/* "name: value", names in small letters */
 	struct cm_strv headers;
 	struct cm_buf body;
+	/* also after a failure: there was a connection, so that the request may have done what it asks for */
+	bool may_have_arrived;
 };
 
 /*
- * CM_OK: there was an answer, whatever its status; *ret is the caller's to clear, and nothing is in it
- * after a failure. A failure of fill or take is CM_E_SYS with its errno.
+ * CM_OK: there was an answer, whatever its status; *ret is the caller's to clear, and after a failure has
+ * may_have_arrived alone. A failure of fill or take is CM_E_SYS with its errno.
  */
 int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		 const struct cm_call *call, struct cm_http_answer *ret, struct cm_error *err);

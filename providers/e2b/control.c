@@ -54,6 +54,7 @@ int cm_e2b_ask(struct cm_e2b *e, const struct cm_e2b_query *q, const struct cm_c
 		.max_bytes = BODY_MAX,
 	};
 	int r = q->body ? cm_buf_status(q->body) : CM_OK;
+	bool may_have_arrived;
 
 	*ret = (struct cm_e2b_reply){ .method = q->method };
 	if (r < 0)
@@ -67,8 +68,11 @@ int cm_e2b_ask(struct cm_e2b *e, const struct cm_e2b_query *q, const struct cm_c
 		(void)cm_error_wrap(err, "cannot %s", q->what);
 	else
 		r = read_body(ret, q->what, err);
-	if (r < 0)
+	if (r < 0) {
+		may_have_arrived = ret->answer.may_have_arrived;
 		cm_e2b_reply_clear(ret);
+		ret->answer.may_have_arrived = may_have_arrived;
+	}
 	return r;
 }
 
@@ -139,7 +143,7 @@ static int try_version(struct cm_e2b *e, const struct cm_e2b_query *q, bool is_v
 	query.body = &body;
 	r = cm_e2b_ask(e, &query, call, ret, err);
 	if (r < 0) {
-		*ret_arrived = r != CM_E_INVALID && r != CM_E_NOMEM;
+		*ret_arrived = ret->answer.may_have_arrived;
 		return r;
 	}
 	if (cm_e2b_reply_is_2xx(ret))

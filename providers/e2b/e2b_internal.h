@@ -120,7 +120,10 @@ struct cm_e2b_reply {
 	const char *method;
 };
 
-/* CM_OK: there was an answer, of whatever status; a 2xx one has JSON or nothing. */
+/*
+ * CM_OK: there was an answer, of whatever status; a 2xx one has JSON or nothing. After a failure *ret has
+ * answer.may_have_arrived alone.
+ */
 int cm_e2b_ask(struct cm_e2b *e, const struct cm_e2b_query *q, const struct cm_call *call,
 	       struct cm_e2b_reply *ret, struct cm_error *err);
 void cm_e2b_reply_clear(struct cm_e2b_reply *reply);

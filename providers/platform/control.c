@@ -136,8 +136,8 @@ static int provision_once(struct cm_platform *p, const struct route *route,
 	int r;
 
 	*ret_status = 0;
-	*ret_is_unsure = true;
 	r = send_route(p, route, call, &answer, err);
+	*ret_is_unsure = answer.may_have_arrived;
 	if (r < 0)
 		return r;
 	*ret_status = answer.status;

@@ -270,7 +270,7 @@ sleep 1
 service POST kill "{\"sandbox\": \"$(look 's["sandboxes"][0]["sandboxID"]')\"}" >/dev/null
 wait_bg
 expect_status 137 'its sandbox is lost'
-like "$(read_json '(j["end"], j["code"], j["reason"], j["message"])')" "*'killed'*the command was started, and its end, *" \
+like "$(read_json '(j["end"], j["code"], j["reason"], j["message"])')" "*'lost'*the command was started, and its end, *" \
 	'the result says so'
 nothing_left
 finish
@@ -321,6 +321,12 @@ finish
 begin 'the service'
 is "$(cat "$top/violations")" '' 'every request was as it should be'
 stop_service
+for provider in e2b platform; do
+	CASEMATE_PROVIDER=$provider run run "${temporary[@]}" -- true
+	refused "*no connection to *" '?*' "$provider is not there"
+	! grep -q 'left\|not known' "$work/err"
+	ok "and nothing is said to be left of what never came to $provider"
+done
 finish
 
 done_testing
