@@ -110,6 +110,12 @@ struct cm_http_answer {
 int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		 const struct cm_call *call, struct cm_http_answer *ret, struct cm_error *err);
 void cm_http_answer_clear(struct cm_http_answer *answer);
+/*
+ * By how much the clock of who sent it is ahead of this host's, asked as the answer comes: times in it are by
+ * that clock. 0: it does not say, or less than can be told of a date in seconds (CM_HTTP_CLOCK_MS).
+ */
+#define CM_HTTP_CLOCK_MS 2000
+int64_t cm_http_clock_ahead_ms(const struct cm_http_answer *answer);
 /* Borrowed; NULL: it has none. name in small letters. */
 const char *cm_http_header(const struct cm_http_answer *answer, const char *name);
 /*

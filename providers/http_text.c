@@ -140,10 +140,29 @@ void cm_http_answer_clear(struct cm_http_answer *answer)
 	*answer = (struct cm_http_answer){ 0 };
 }
 
+/* -1: it does not say. */
+static time_t date_of(const struct cm_http_answer *answer)
+{
+	const char *date = cm_http_header(answer, "date");
+
+	return date ? curl_getdate(date, NULL) : (time_t)-1;
+}
+
+int64_t cm_http_clock_ahead_ms(const struct cm_http_answer *answer)
+{
+	time_t date = date_of(answer);
+	int64_t ahead_ms;
+
+	if (date == (time_t)-1)
+		return 0;
+	/* of the second that it names, the middle */
+	ahead_ms = (int64_t)date * 1000 + 500 - cm_clock_real_ms();
+	return ahead_ms > -CM_HTTP_CLOCK_MS && ahead_ms < CM_HTTP_CLOCK_MS ? 0 : ahead_ms;
+}
+
 int64_t cm_http_retry_after_ms(const struct cm_http_answer *answer, int64_t real_ms)
 {
 	const char *value = cm_http_header(answer, "retry-after");
-	const char *date = cm_http_header(answer, "date");
 	int64_t seconds = 0;
 	time_t until;
 	time_t now;
@@ -160,7 +179,7 @@ int64_t cm_http_retry_after_ms(const struct cm_http_answer *answer, int64_t real
 	if (until == (time_t)-1)
 		return -1;
 	/* by the clock of who sent it, where that is known */
-	now = date ? curl_getdate(date, NULL) : (time_t)-1;
+	now = date_of(answer);
 	if (now == (time_t)-1)
 		now = (time_t)(real_ms / 1000);
 	return until > now ? (int64_t)(until - now) * 1000 : 0;

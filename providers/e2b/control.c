@@ -64,10 +64,12 @@ int cm_e2b_ask(struct cm_e2b *e, const struct cm_e2b_query *q, const struct cm_c
 		return cm_e2b_no_memory(err);
 	request.url = ret->url;
 	r = cm_http_send(e->http, &request, call, &ret->answer, err);
-	if (r < 0)
+	if (r < 0) {
 		(void)cm_error_wrap(err, "cannot %s", q->what);
-	else
+	} else {
+		e->clock_ahead_ms = cm_http_clock_ahead_ms(&ret->answer);
 		r = read_body(ret, q->what, err);
+	}
 	if (r < 0) {
 		may_have_arrived = ret->answer.may_have_arrived;
 		cm_e2b_reply_clear(ret);

@@ -35,6 +35,8 @@ struct cm_e2b {
 	char *key_header;
 	/* the service has no v2 of the routes that make and resume */
 	bool is_v1;
+	/* of its last answer (cm_http_clock_ahead_ms) */
+	int64_t clock_ahead_ms;
 };
 
 struct cm_e2b_session {
@@ -242,6 +244,8 @@ int cm_e2b_session_connect(struct cm_e2b_session *s, bool is_refresh, const stru
 			   bool *ret_was_running, struct cm_error *err);
 /* Its time is extended, if that is due. Nothing depends on it, so nothing is said of a failure. */
 void cm_e2b_session_keep(struct cm_e2b_session *s, const struct cm_call *call);
+/* What time it is by the service's clock, which the times that it tells and is told are by. */
+int64_t cm_e2b_now_ms(const struct cm_e2b_session *s);
 /* How long it is to live from now on, in seconds; and when to say so again. */
 uint64_t cm_e2b_session_ttl(const struct cm_e2b_session *s, bool is_refresh);
 void cm_e2b_session_set_refresh(struct cm_e2b_session *s, uint64_t ttl_s);

@@ -233,7 +233,7 @@ static int make(struct cm_e2b_session *s, struct making *m, const struct cm_call
 	}
 	s->base.is_new = true;
 	if (s->lifetime_s > 0)
-		s->lifetime_end_ms = cm_clock_real_ms() + (int64_t)s->lifetime_s * 1000;
+		s->lifetime_end_ms = cm_e2b_now_ms(s) + (int64_t)s->lifetime_s * 1000;
 	cm_e2b_session_set_refresh(s, m->ttl_s);
 	cm_provider_phase(&e->base, "create", since_us);
 	return CM_OK;

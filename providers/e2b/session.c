@@ -133,10 +133,15 @@ static void set_limits(struct cm_e2b_session *s, uint64_t idle_s, uint64_t lifet
 		s->lifetime_s = lifetime_s;
 }
 
+int64_t cm_e2b_now_ms(const struct cm_e2b_session *s)
+{
+	return cm_clock_real_ms() + cm_e2b_of(&s->base)->clock_ahead_ms;
+}
+
 uint64_t cm_e2b_session_ttl(const struct cm_e2b_session *s, bool is_refresh)
 {
 	uint64_t ttl = s->idle_s > 0 ? s->idle_s : CM_E2B_USUAL_S;
-	int64_t left_ms = s->lifetime_end_ms - cm_clock_real_ms();
+	int64_t left_ms = s->lifetime_end_ms - cm_e2b_now_ms(s);
 
 	if (s->lifetime_s > 0 && (s->idle_s == 0 || s->lifetime_s < ttl))
 		ttl = s->lifetime_s;
@@ -192,7 +197,7 @@ int cm_e2b_session_connect(struct cm_e2b_session *s, bool is_refresh, const stru
 	if (r < 0)
 		return r;
 	if (!was_running && s->lifetime_s > 0)
-		s->lifetime_end_ms = cm_clock_real_ms() + (int64_t)s->lifetime_s * 1000;
+		s->lifetime_end_ms = cm_e2b_now_ms(s) + (int64_t)s->lifetime_s * 1000;
 	cm_e2b_session_set_refresh(s, ttl_s);
 	if (ret_was_running)
 		*ret_was_running = was_running;
@@ -286,8 +291,11 @@ static int attach_sandbox(struct cm_e2b_session *s, const char *id, const struct
 static void plan_refresh(struct cm_e2b_session *s, int64_t ends_ms)
 {
 	int64_t ttl_ms = (int64_t)cm_e2b_session_ttl(s, true) * 1000;
-	int64_t left_ms = ends_ms > 0 ? ends_ms - cm_clock_real_ms() : 0;
+	int64_t left_ms = ends_ms > 0 ? ends_ms - cm_e2b_now_ms(s) : 0;
 
+	/* a clock that is wrong without its owner's saying so must not keep us from asking in time */
+	if (left_ms > ttl_ms)
+		left_ms = ttl_ms;
 	if (s->lifetime_s > 0 && s->idle_s == 0)
 		return;
 	s->refresh_ms = cm_clock_mono_ms();

@@ -59,6 +59,7 @@ static int send_route(struct cm_platform *p, const struct route *route, const st
 		.is_idempotent = route->is_idempotent,
 		.first_byte_ms = route->is_slow ? UINT32_MAX : 0,
 	};
+	int r;
 
 	cm_buf_init(&url, URL_MAX);
 	cm_platform_settings_url(&p->settings, route->has_provider, route->path, &url);
@@ -76,7 +77,10 @@ static int send_route(struct cm_platform *p, const struct route *route, const st
 		request.body = route->body->data;
 		request.body_len = route->body->len;
 	}
-	return cm_http_send(p->http, &request, call, ret, err);
+	r = cm_http_send(p->http, &request, call, ret, err);
+	if (r == CM_OK)
+		p->clock_ahead_ms = cm_http_clock_ahead_ms(ret);
+	return r;
 }
 
 /* A service that repeats what it was sent is not to repeat the token to whoever reads messages. */

@@ -14,9 +14,11 @@ void cm_platform_lease_drop(struct cm_platform_session *s)
 }
 
 /* What is not said when it ends holds for the one connection that it was asked for. */
-static int64_t good_until(const struct cm_platform_lease *lease)
+static int64_t good_until(const struct cm_platform_lease *lease,
+			  const struct cm_http_answer *answer)
 {
-	int64_t left = lease->expires_ms - cm_clock_real_ms() - SPARE_MS;
+	int64_t now_ms = cm_clock_real_ms() + cm_http_clock_ahead_ms(answer);
+	int64_t left = lease->expires_ms - now_ms - SPARE_MS;
 
 	return lease->expires_ms == 0 || left <= 0 ? 0 : cm_clock_mono_ms() + left;
 }
@@ -45,7 +47,7 @@ static int take_answer(struct cm_platform_session *s, const struct cm_http_answe
 		return cm_platform_refuse(p, answer, "get a lease for a command", err);
 	r = cm_platform_lease_read(answer->body.data, answer->body.len, &s->lease, err);
 	if (r == CM_OK)
-		s->lease_until_ms = good_until(&s->lease);
+		s->lease_until_ms = good_until(&s->lease, answer);
 	return r;
 }
 

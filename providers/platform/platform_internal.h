@@ -15,6 +15,8 @@ struct cm_platform {
 	struct cm_http *http;
 	/* a header; a secret */
 	char *authorization;
+	/* of the platform's last answer (cm_http_clock_ahead_ms) */
+	int64_t clock_ahead_ms;
 };
 
 struct cm_platform_session {

@@ -14,8 +14,8 @@
 
 /* what is left of a call that was given up is removed within that time: somebody waits for the end */
 #define UNDO_MS 2500
-/* by how much the platform's clock and this host's may differ where that is to tell what is new */
-#define CLOCKS_DIFFER_MS 2000
+/* by how much less than it says the platform's clock and this host's differ, where that is to tell what is new */
+#define CLOCKS_DIFFER_MS (CM_HTTP_CLOCK_MS + 500)
 #define SEEN_MS 2000
 #define ENV_NAMES_MAX 65536
 
@@ -127,6 +127,8 @@ static bool is_ours(const struct cm_platform_session *s, int64_t began_ms)
 {
 	int64_t created_ms = s->sandbox.created_ms;
 
+	/* when it was made is told by the platform's clock */
+	created_ms -= cm_platform_of(s->base.provider)->clock_ahead_ms;
 	return s->has_made_name || (created_ms >= began_ms - CLOCKS_DIFFER_MS &&
 				    created_ms <= cm_clock_real_ms() + CLOCKS_DIFFER_MS);
 }

@@ -4,7 +4,7 @@
 
     e2b_server.py --dir DIR [--port N] [--log FILE] [--violations FILE] [--api-key KEY[,KEY]]
                   [--template NAME[,NAME]] [--domain NAME] [--tls CERT KEY] [--signal-group]
-                  [--build-wait MS]
+                  [--build-wait MS] [--clock-ahead SECONDS]
 
 "PORT n" is its first line on stdout. Control plane and data plane are told apart by their paths; the
 sandbox is named by E2b-Sandbox-Id. Commands really run, in namespaces of their own, with DIR/ID as their
@@ -40,6 +40,7 @@ import e2b_connect
 import e2b_control
 import e2b_envd
 import e2b_sandbox
+import standin_clock
 import standin_http
 from standin_http import Violation
 
@@ -185,11 +186,13 @@ def parse_options():
     parser.add_argument("--tls", nargs=2)
     parser.add_argument("--signal-group", action="store_true")
     parser.add_argument("--build-wait", type=int, default=200, help="ms a build waits before it begins")
+    standin_clock.add_argument(parser)
     return parser.parse_args()
 
 
 def main():
     options = parse_options()
+    standin_clock.set_ahead(options.clock_ahead)
     os.umask(0o022)
     # Before there are threads: they inherit it, and none of them is stopped in the middle of something
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}

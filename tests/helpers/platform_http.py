@@ -4,6 +4,7 @@
 Stream is used by two threads at once, one that reads and one that writes. A TLS object does not allow
 that, so each call into it is made under a lock and never blocks there.
 """
+import email.utils
 import json
 import re
 import select
@@ -255,7 +256,8 @@ class Response:
         return b"" if self.value is None else json.dumps(self.value).encode()
 
     def head(self, length, close=False):
-        lines = [f"HTTP/1.1 {self.status} {REASONS.get(self.status, 'Status')}"]
+        lines = [f"HTTP/1.1 {self.status} {REASONS.get(self.status, 'Status')}",
+                 f"Date: {email.utils.formatdate(usegmt=True)}"]
         if length is not None and self.status not in (101, 204):
             lines.append(f"Content-Length: {length}")
         if length != 0:

@@ -4,7 +4,7 @@
 
     platform_server.py --dir DIR [--port N] [--log FILE] [--violations FILE] [--token TOKEN]
                        [--stdin] [--sidecar] [--tls CERT KEY] [--lease-ttl SECONDS]
-                       [--strict-close] [--own-checkpoint]
+                       [--strict-close] [--own-checkpoint] [--clock-ahead SECONDS]
 
 The first line of its output is "PORT n". Both route families are served, and the exec socket at the
 same port. Commands really run, each sandbox in a directory tree of its own below DIR. Exit status 77:
@@ -50,6 +50,7 @@ from platform_http import Deviation, Gone, Late, Listener, Response, error, read
 from platform_journal import Journal  # noqa: E402
 from platform_sidecar import Sidecar  # noqa: E402
 from platform_state import World  # noqa: E402
+import standin_clock  # noqa: E402
 
 
 class Once:
@@ -206,11 +207,13 @@ def read_options():
         parser.add_argument(name, action="store_true")
     parser.add_argument("--tls", nargs=2, metavar=("CERT", "KEY"))
     parser.add_argument("--lease-ttl", type=float, default=900)
+    standin_clock.add_argument(parser)
     return parser.parse_args()
 
 
 def main():
     options = read_options()
+    standin_clock.set_ahead(options.clock_ahead)
     words = platform_process.unshare_command()
     if words is None:
         print("no mount namespace can be made here", file=sys.stderr)

@@ -14,6 +14,8 @@ key='e2b_0123456789abcdef0123456789abcdef01234567'
 
 server=
 port=
+# more of the stand-in's
+service_options=()
 
 stop_service() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null
@@ -27,7 +29,7 @@ start_service() {
 	: >"$top/violations"
 	: >"$top/said"
 	$python "$helpers/e2b_server.py" --dir "$top/service" --violations "$top/violations" \
-		--log "$top/log" --api-key "$key" --template base,other >"$top/said" 2>"$top/server.err" &
+		--log "$top/log" --api-key "$key" --template base,other "${service_options[@]}" >"$top/said" 2>"$top/server.err" &
 	server=$!
 	until_true 20 grep -q '^PORT ' "$top/said" || {
 		kill -0 "$server" 2>/dev/null && bail 'the stand-in does not start'

@@ -303,6 +303,26 @@ run rm --files --force f
 nothing_left
 finish
 
+begin 'the service'
+is "$(cat "$top/violations")" '' 'every request was as it should be'
+stop_service
+finish
+
+for ahead in 7200 -7200; do
+	service_options=(--clock-ahead "$ahead")
+	start_service
+	begin_with "a service whose clock is $ahead s ahead"
+	run start --network internet --idle-timeout 4s --lifetime 30m clocks
+	run exec -d clocks -- sh -c 'sleep 7; echo over'
+	run logs -f clocks "$(cat "$work/out")"
+	is "$rc $(cat "$work/out")" '0 over' 'a command that takes longer than its session may be idle'
+	run rm --files --force clocks
+	nothing_left
+	is "$(cat "$top/violations")" '' 'every request was as it should be'
+	stop_service
+	finish
+done
+
 begin_with 'input that would be thrown away'
 allow '(state|/var/lib)/casemate/remote/platform d 700'
 export CASEMATE_PROVIDER=platform MASTRA_PROJECT_ID=p MASTRA_ENVIRONMENT_ID=e
@@ -318,9 +338,8 @@ run run "${temporary[@]}" -- cat </dev/null
 ok 'none'
 finish
 
-begin 'the service'
-is "$(cat "$top/violations")" '' 'every request was as it should be'
-stop_service
+begin 'services that are not there'
+allow '(state|/var/lib)/casemate/remote(/(e2b|platform))? d 700'
 for provider in e2b platform; do
 	CASEMATE_PROVIDER=$provider run run "${temporary[@]}" -- true
 	refused "*no connection to *" '?*' "$provider is not there"

@@ -2,7 +2,11 @@
 /* Addresses, escapes, headers and errors of the HTTP layer, without a server. */
 #include "tests/unit/test_base.h"
 
+#include <stdlib.h>
+#include <time.h>
+
 #include "providers/http_internal.h"
+#include "runtime/base/clock.h"
 
 static void addresses_are_https_or_loopback(void **state)
 {
@@ -231,6 +235,35 @@ static void retry_after_is_read(void **state)
 	}
 }
 
+static void a_clock_that_differs_is_told(void **state)
+{
+	static const int64_t hour_ms = INT64_C(3600000);
+	static const int64_t ahead_ms[] = { 0, 2 * hour_ms, -2 * hour_ms, 1000, -1000 };
+	struct cm_http_answer answer = { 0 };
+
+	(void)state;
+	assert_int_equal(cm_http_clock_ahead_ms(&answer), 0);
+	for (size_t i = 0; i < CM_ARRAY_SIZE(ahead_ms); i++) {
+		time_t then = (time_t)((cm_clock_real_ms() + ahead_ms[i]) / 1000);
+		char line[64];
+		struct tm tm;
+		int64_t told;
+
+		(void)strftime(line, sizeof(line), "Date: %a, %d %b %Y %H:%M:%S GMT",
+			       gmtime_r(&then, &tm));
+		add(&answer, line);
+		told = cm_http_clock_ahead_ms(&answer);
+		cm_http_answer_clear(&answer);
+		if (llabs(ahead_ms[i]) < CM_HTTP_CLOCK_MS)
+			assert_int_equal(told, 0);
+		else
+			assert_in_range(llabs(told - ahead_ms[i]), 0, 1500);
+	}
+	add(&answer, "Date: soon");
+	assert_int_equal(cm_http_clock_ahead_ms(&answer), 0);
+	cm_http_answer_clear(&answer);
+}
+
 static void statuses_have_codes(void **state)
 {
 	static const struct {
@@ -283,6 +316,7 @@ int main(void)
 		cmocka_unit_test(escape_leaves_what_stands_for_itself),
 		cmocka_unit_test(headers_are_read),
 		cmocka_unit_test(retry_after_is_read),
+		cmocka_unit_test(a_clock_that_differs_is_told),
 		cmocka_unit_test(statuses_have_codes),
 	};
 

@@ -80,9 +80,10 @@ mkdir "$dir/server" "$dir/home" "$dir/state"
 records=$dir/state
 [ "$(id -u)" != 0 ] || records=/var/lib/casemate
 touch "$dir/violations" "$dir/log"
-options=()
-[ "$provider" != e2b ] || options=(--api-key e2b_0123456789abcdef)
-[ "$provider" != platform ] || options=(--token suite-token)
+# whose clock is right is nobody's business
+options=(--clock-ahead 10800)
+[ "$provider" != e2b ] || options+=(--api-key e2b_0123456789abcdef)
+[ "$provider" != platform ] || options+=(--token suite-token)
 $python "$helpers/${provider}_server.py" --dir "$dir/server" --violations "$dir/violations" \
 	--log "$dir/log" "${options[@]}" >"$dir/port" 2>"$dir/server.err" &
 server=$!
