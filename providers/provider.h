@@ -64,6 +64,7 @@ struct cm_exec;
 	X(DETACH, "leave a command running")                                                       \
 	X(FILES, "read and write files")                                                           \
 	X(WATCH, "watch files")                                                                    \
+	X(FILE_URL, "give an address for a file")                                                  \
 	X(LABELS, "keep labels")                                                                   \
 	X(CHECKOUT, "check out a repository (--repo)")                                             \
 	X(TEARDOWN, "run commands at a session's end (--teardown)")                                \
@@ -328,6 +329,10 @@ struct cm_write_request {
 #define CM_REMOVE_FORCE (1U << 1)
 /* of what a link leads to */
 #define CM_STAT_FOLLOW (1U << 0)
+/* an address to write to, and not to read from */
+#define CM_URL_WRITE (1U << 0)
+/* services count in seconds */
+#define CM_URL_LIFETIME_MIN_MS 1000U
 
 enum cm_watch_kind {
 	/* the watch stands: what happens from now on is told */
@@ -454,6 +459,15 @@ struct cm_provider_ops {
 	int (*file_watch)(struct cm_session *s, const char *path,
 			  int (*each)(void *data, const struct cm_watch_event *event), void *data,
 			  const struct cm_call *call, struct cm_error *err);
+	/*
+	 * Where whoever has the address reads this one file or, by CM_URL_WRITE, writes it, while the session
+	 * runs; nothing of the session's own secrets is in it. Whether the file is there is not asked. *ret is
+	 * the caller's, and a secret. lifetime_ms: for how long, rounded down to the service's own measure
+	 * of time, or 0: no end. *ret_end_ms: CLOCK_REALTIME, when it ends; 0: never.
+	 */
+	int (*file_url)(struct cm_session *s, const char *path, uint32_t flags,
+			uint64_t lifetime_ms, const struct cm_call *call, char **ret,
+			int64_t *ret_end_ms, struct cm_error *err);
 
 	/* *ret is the caller's: what a later session names as its template. */
 	int (*snapshot)(struct cm_session *s, const char *name, const struct cm_call *call,
@@ -550,6 +564,10 @@ int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 int cm_session_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err);
+/* lifetime_ms: 0, or at least CM_URL_LIFETIME_MIN_MS */
+int cm_session_file_url(struct cm_session *s, const char *path, uint32_t flags,
+			uint64_t lifetime_ms, const struct cm_call *call, char **ret,
+			int64_t *ret_end_ms, struct cm_error *err);
 
 int cm_session_snapshot(struct cm_session *s, const char *name, const struct cm_call *call,
 			char **ret, struct cm_error *err);

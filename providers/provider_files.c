@@ -126,3 +126,28 @@ int cm_session_watch(struct cm_session *s, const char *path,
 		return r;
 	return ops->file_watch(s, path, each, data, call, err);
 }
+
+int cm_session_file_url(struct cm_session *s, const char *path, uint32_t flags,
+			uint64_t lifetime_ms, const struct cm_call *call, char **ret,
+			int64_t *ret_end_ms, struct cm_error *err)
+{
+	static const char what[] = "give an address for a file";
+	const struct cm_provider_ops *ops = s->provider->ops;
+	int r = may(s, ops->file_url != NULL && (s->provider->caps & CM_CAP_FILE_URL) != 0, path,
+		    what, call, err);
+
+	if (r == CM_E_UNSUPPORTED)
+		cm_error_hint(err, "'casemate file read' and 'casemate file write' pass its "
+				   "content on");
+	if (r == CM_OK && lifetime_ms != 0 && lifetime_ms < CM_URL_LIFETIME_MIN_MS) {
+		(void)cm_error_set(err, CM_E_INVALID, 0, "cannot %s for %u ms", what,
+				   (unsigned int)lifetime_ms);
+		cm_error_hint(err, "for a second or longer, or without an end");
+		return CM_E_INVALID;
+	}
+	if (r < 0 || !ops->file_url)
+		return r;
+	return cm_provider_settle(
+		s->provider, ops->file_url(s, path, flags, lifetime_ms, call, ret, ret_end_ms, err),
+		what, err);
+}

@@ -66,6 +66,13 @@ struct cm_e2b_session {
 	int64_t refresh_ms;
 };
 
+#define CM_E2B_TOKEN_HEADER "X-Access-Token: "
+/* Borrowed; NULL: it has none. */
+static inline const char *cm_e2b_session_token(const struct cm_e2b_session *s)
+{
+	return s->token_header ? s->token_header + sizeof(CM_E2B_TOKEN_HEADER) - 1 : NULL;
+}
+
 static inline struct cm_e2b *cm_e2b_of(const struct cm_session *s)
 {
 	return (struct cm_e2b *)(void *)s->provider;
@@ -346,7 +353,7 @@ int cm_e2b_exec_attach(struct cm_session *s, const char *name, const uint64_t of
 int cm_e2b_exec_list(struct cm_session *s, const struct cm_call *call,
 		     int (*each)(void *data, const struct cm_exec_info *info), void *data,
 		     struct cm_error *err);
-/* --- files.c, write.c, watch.c, entry.c ----------------------------------------------------------- */
+/* --- files.c, write.c, watch.c, entry.c, url.c ----------------------------------------------------------- */
 
 int cm_e2b_file_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
 		     int (*take)(void *data, const void *bytes, size_t len), void *data,
@@ -369,6 +376,9 @@ int cm_e2b_file_remove(struct cm_session *s, const char *path, uint32_t flags,
 int cm_e2b_file_watch(struct cm_session *s, const char *path,
 		      int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		      const struct cm_call *call, struct cm_error *err);
+int cm_e2b_file_url(struct cm_session *s, const char *path, uint32_t flags, uint64_t lifetime_ms,
+		    const struct cm_call *call, char **ret, int64_t *ret_end_ms,
+		    struct cm_error *err);
 
 /* --- templates.c, snapshot.c ---------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ static struct cm_e2b_session *session_of(struct cm_session *s)
 
 /* --- requests ---------------------------------------------------------------------------------- */
 
-static int check_path(const char *path, struct cm_error *err)
+int cm_e2b_check_path(const char *path, struct cm_error *err)
 {
 	if (strlen(path) > PATH_MAX_BYTES)
 		return cm_error_set(err, CM_E_INVALID, 0, "a path has more than %u bytes",
@@ -75,7 +75,7 @@ int cm_e2b_path_rpc(struct cm_e2b_session *s, const char *method, const char *pa
 					.is_file = true,
 					.what = what };
 	struct cm_json_writer w;
-	int r = what ? check_path(path, err) : cm_e2b_no_memory(err);
+	int r = what ? cm_e2b_check_path(path, err) : cm_e2b_no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -177,10 +177,10 @@ int cm_e2b_rename(struct cm_e2b_session *s, const char *from, const char *to,
 					.is_file = true,
 					.what = what };
 	struct cm_json_writer w;
-	int r = what ? check_path(from, err) : cm_e2b_no_memory(err);
+	int r = what ? cm_e2b_check_path(from, err) : cm_e2b_no_memory(err);
 
 	if (r == CM_OK)
-		r = check_path(to, err);
+		r = cm_e2b_check_path(to, err);
 	if (r < 0)
 		return r;
 	cm_jw_init(&w, &body, false);
@@ -302,7 +302,7 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 	struct cm_http_stream *stream = NULL;
 	const struct cm_http_answer *answer;
 	char range[80];
-	int r = check_path(path, err);
+	int r = cm_e2b_check_path(path, err);
 
 	if (r == CM_OK)
 		r = cm_e2b_session_reach(s, call, err);

@@ -11,6 +11,8 @@
  * no home. The caller frees; NULL: memory.
  */
 char *cm_e2b_place(const struct cm_e2b_session *s, const char *path);
+/* CM_E_INVALID: the agent cannot be told of it. */
+int cm_e2b_check_path(const char *path, struct cm_error *err);
 /* "read 'notes'": a place as it was given. The caller frees; NULL: memory. */
 char *cm_e2b_doing(const struct cm_e2b_session *s, const char *verb, const char *place);
 /* A method of the agent about one path; verb: "look at". As cm_e2b_unary. */

@@ -120,8 +120,9 @@ const struct cm_provider_ops cm_e2b_ops = {
 	.name = "e2b",
 	.caps = CM_CAP_NETWORK_NONE | CM_CAP_NETWORK_INTERNET | CM_CAP_LIMIT_TIME |
 		CM_CAP_EXEC_TIMEOUT | CM_CAP_ROOT_USER | CM_CAP_STDIN | CM_CAP_TTY | CM_CAP_SIGNAL |
-		CM_CAP_DETACH | CM_CAP_FILES | CM_CAP_WATCH | CM_CAP_LABELS | CM_CAP_CHECKOUT |
-		CM_CAP_TEARDOWN | CM_CAP_SNAPSHOT | CM_CAP_CLONE | CM_CAP_TEMPLATE | CM_CAP_PUBLISH,
+		CM_CAP_DETACH | CM_CAP_FILES | CM_CAP_WATCH | CM_CAP_FILE_URL | CM_CAP_LABELS |
+		CM_CAP_CHECKOUT | CM_CAP_TEARDOWN | CM_CAP_SNAPSHOT | CM_CAP_CLONE |
+		CM_CAP_TEMPLATE | CM_CAP_PUBLISH,
 	.open = cm_e2b_open,
 	.close = cm_e2b_close,
 	.probe = cm_e2b_probe,
@@ -145,6 +146,7 @@ const struct cm_provider_ops cm_e2b_ops = {
 	.file_move = cm_e2b_file_move,
 	.file_remove = cm_e2b_file_remove,
 	.file_watch = cm_e2b_file_watch,
+	.file_url = cm_e2b_file_url,
 	.snapshot = cm_e2b_snapshot,
 	.clone = cm_e2b_clone,
 	.template_build = cm_e2b_template_build,

@@ -158,6 +158,13 @@ char *cm_e2b_agent_url(const struct cm_e2b_places *places, const char *domain, c
 	return cm_asprintf("https://%d-%s.%s", CM_E2B_AGENT_PORT, id, domain);
 }
 
+char *cm_e2b_file_base(const struct cm_e2b_places *places, const char *domain, const char *id)
+{
+	if (places->sandbox_url)
+		return cm_strdup(places->sandbox_url);
+	return cm_e2b_port_url(places, domain, id, CM_E2B_AGENT_PORT);
+}
+
 char *cm_e2b_port_url(const struct cm_e2b_places *places, const char *domain, const char *id,
 		      uint16_t port)
 {

@@ -34,6 +34,8 @@ void cm_e2b_places_clear(struct cm_e2b_places *places);
  * The caller frees; NULL: memory.
  */
 char *cm_e2b_agent_url(const struct cm_e2b_places *places, const char *domain, const char *id);
+/* The same for whoever has no header that says which sandbox is meant; as above. */
+char *cm_e2b_file_base(const struct cm_e2b_places *places, const char *domain, const char *id);
 /* Others reach a port of the sandbox by it; as above. */
 char *cm_e2b_port_url(const struct cm_e2b_places *places, const char *domain, const char *id,
 		      uint16_t port);

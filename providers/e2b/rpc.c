@@ -79,7 +79,7 @@ static int gone(const struct cm_e2b_session *s, const char *what, struct cm_erro
 
 static bool has_token(const struct cm_e2b_session *s, const char *text)
 {
-	return s->token_header && strstr(text, s->token_header + strlen("X-Access-Token: "));
+	return s->token_header && strstr(text, cm_e2b_session_token(s));
 }
 
 static int refused(const struct cm_e2b_session *s, const struct cm_http_request *request,

@@ -86,7 +86,7 @@ static int adopt_token(struct cm_e2b_session *s, const struct cm_json *sandbox,
 		if (token[i] <= ' ' || token[i] >= 0x7f || i >= TOKEN_MAX)
 			return bad("with a token that is none", err);
 	}
-	s->token_header = cm_asprintf("X-Access-Token: %s", token);
+	s->token_header = cm_asprintf(CM_E2B_TOKEN_HEADER "%s", token);
 	return s->token_header ? CM_OK : cm_e2b_no_memory(err);
 }
 

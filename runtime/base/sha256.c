@@ -2,7 +2,6 @@
 /* SHA-256 (FIPS 180-4). */
 #include "runtime/base/sha256.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,9 +58,11 @@ static void compress(uint32_t h[8], const uint8_t *p)
 	}
 	for (int i = 0; i < 8; i++)
 		h[i] += s[i];
+	/* its first words are the text itself */
+	explicit_bzero(w, sizeof(w));
 }
 
-void cm_sha256_hex(const void *data, size_t len, char hex[CM_SHA256_HEX_SIZE])
+void cm_sha256(const void *data, size_t len, uint8_t digest[CM_SHA256_SIZE])
 {
 	uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
@@ -80,6 +81,16 @@ void cm_sha256_hex(const void *data, size_t len, char hex[CM_SHA256_HEX_SIZE])
 		last[padded - 1 - (size_t)i] = (uint8_t)((uint64_t)len * 8 >> (8 * i));
 	for (size_t at = 0; at < padded; at += BLOCK)
 		compress(h, last + at);
-	for (size_t i = 0; i < 8; i++)
-		(void)snprintf(hex + i * 8, 9, "%08x", h[i]);
+	explicit_bzero(last, sizeof(last));
+	for (size_t i = 0; i < CM_SHA256_SIZE; i++)
+		digest[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void cm_sha256_hex(const void *data, size_t len, char hex[CM_SHA256_HEX_SIZE])
+{
+	uint8_t digest[CM_SHA256_SIZE];
+
+	cm_sha256(data, len, digest);
+	for (size_t i = 0; i < CM_SHA256_SIZE; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }

@@ -143,10 +143,16 @@ static int await_end(struct cm_file_session *s, struct cm_files *f, const struct
 /* Once it is asked for: what comes of it, or goes to it, until its end. */
 static int (*const acts[])(struct cm_file_session *s, struct cm_files *f,
 			   const struct cm_file_line *o, struct cm_error *err) = {
-	[CM_FILE_VERB_READ] = print_content, [CM_FILE_VERB_WRITE] = send_content,
-	[CM_FILE_VERB_LS] = show_list,	     [CM_FILE_VERB_STAT] = show_stat,
-	[CM_FILE_VERB_MKDIR] = await_end,    [CM_FILE_VERB_MV] = await_end,
-	[CM_FILE_VERB_RM] = await_end,	     [CM_FILE_VERB_WATCH] = show_events,
+	[CM_FILE_VERB_READ] = print_content,
+	[CM_FILE_VERB_WRITE] = send_content,
+	[CM_FILE_VERB_LS] = show_list,
+	[CM_FILE_VERB_STAT] = show_stat,
+	[CM_FILE_VERB_MKDIR] = await_end,
+	[CM_FILE_VERB_MV] = await_end,
+	[CM_FILE_VERB_RM] = await_end,
+	[CM_FILE_VERB_WATCH] = show_events,
+	/* see check_verb */
+	[CM_FILE_VERB_URL] = NULL,
 };
 _Static_assert(CM_ARRAY_SIZE(acts) == CM_FILE_VERB_COUNT_, "an act each");
 
@@ -158,6 +164,18 @@ static int check_user(const char *user, struct cm_error *err)
 	cm_error_hint(err,
 		      "without it files are read and written by who the session's commands are");
 	return CM_E_INVALID;
+}
+
+/* Nobody listens for others on behalf of a session of this host. */
+static int check_verb(enum cm_file_verb verb, struct cm_error *err)
+{
+	if (verb != CM_FILE_VERB_URL)
+		return CM_OK;
+	(void)cm_error_set(err, CM_E_UNSUPPORTED, 0,
+			   "sessions of this host have no addresses for their files");
+	cm_error_hint(err, "'casemate file read' and 'casemate file write' pass on what is in "
+			   "one; --provider e2b has addresses");
+	return CM_E_UNSUPPORTED;
 }
 
 static struct cm_files_request make_request(const struct cm_file_line *o)
@@ -202,7 +220,7 @@ int cm_cmd_file(struct cm_cli *cli, int argc, char **argv)
 	int status;
 
 	if (cm_file_line_read(cli, argc, argv, NULL, &line, &err) < 0 ||
-	    check_user(line.user, &err) < 0)
+	    check_verb(line.verb, &err) < 0 || check_user(line.user, &err) < 0)
 		return cm_cli_fail(cli, &err);
 	status = cm_file_session_open(&session, cli, line.root, line.session, line.user != NULL);
 	if (status == 0)

@@ -96,7 +96,7 @@ const struct cm_command cm_commands[] = {
 		.name = "file",
 		.aliases = "",
 		.run = cm_cmd_file,
-		.usage = "read|write|ls|stat|mkdir|mv|rm|watch [OPTION...] ID PATH...",
+		.usage = "read|write|ls|stat|mkdir|mv|rm|watch|url [OPTION...] ID PATH...",
 		.summary = "read and change files of a session",
 		.details =
 			"  read   [--offset N] [--length SIZE] ID PATH      to standard output\n"
@@ -110,6 +110,10 @@ const struct cm_command cm_commands[] = {
 			"  mv     [-n] ID FROM TO     -n, --no-clobber: refused where something is\n"
 			"  rm     [-r] [-f] ID PATH...       never through a link\n"
 			"  watch  [--json] ID [PATH]  what happens at PATH and below, until INT\n"
+			"  url    [--upload] [--expires TIME] [--json] ID PATH\n"
+			"                             an address by which whoever has it reads PATH, or\n"
+			"                             writes it (--upload), while the session runs and\n"
+			"                             until --expires (30s, 2h); E2B's sessions alone\n"
 			"\n"
 			"      --root DIR             session root\n"
 			"  -u, --user user            not as root in a session of --user root\n"

@@ -11,6 +11,8 @@
 #include "runtime/base/num.h"
 
 #define MORE_MAX 4
+/* a hundred years: longer than anybody keeps a session */
+#define EXPIRES_MAX_MS (36500ULL * 24 * 60 * 60 * 1000)
 
 struct operation {
 	const char *name;
@@ -33,6 +35,7 @@ static const struct operation operations[] = {
 	[CM_FILE_VERB_MV] = { "mv", 2, 2, "n", "[--no-clobber] ID FROM TO" },
 	[CM_FILE_VERB_RM] = { "rm", 1, INT32_MAX, "rf", "[-r] [-f] ID PATH..." },
 	[CM_FILE_VERB_WATCH] = { "watch", 0, 1, "j", "[--json] ID [PATH]" },
+	[CM_FILE_VERB_URL] = { "url", 1, 1, "uej", "[--upload] [--expires TIME] [--json] ID PATH" },
 };
 _Static_assert(CM_ARRAY_SIZE(operations) == CM_FILE_VERB_COUNT_, "an operation each");
 
@@ -41,6 +44,7 @@ struct numbers {
 	const char *offset;
 	const char *length;
 	const char *mode;
+	const char *expires;
 };
 
 static int no_operation(const char *name, struct cm_error *err)
@@ -49,8 +53,8 @@ static int no_operation(const char *name, struct cm_error *err)
 		(void)cm_error_set(err, CM_E_INVALID, 0, "'file' has no operation '%.100s'", name);
 	else
 		(void)cm_error_set(err, CM_E_INVALID, 0, "'file' needs an operation");
-	cm_error_hint(err,
-		      "read, write, ls, stat, mkdir, mv, rm or watch: casemate file read ID PATH");
+	cm_error_hint(err, "read, write, ls, stat, mkdir, mv, rm, watch or url: casemate file "
+			   "read ID PATH");
 	return CM_E_INVALID;
 }
 
@@ -86,6 +90,8 @@ static int read_options(struct cm_cli *cli, const struct operation *op, int argc
 		{ 'd', { "directory", 'd', CM_OPTION_SWITCH, &o->is_itself } },
 		{ 'j', { "json", '\0', CM_OPTION_SWITCH, &o->is_json } },
 		{ 'L', { "long", 'l', CM_OPTION_SWITCH, &o->is_long } },
+		{ 'u', { "upload", '\0', CM_OPTION_SWITCH, &o->is_upload } },
+		{ 'e', { "expires", '\0', CM_OPTION_TEXT, &texts->expires } },
 		{ '0', { "null", '0', CM_OPTION_SWITCH, &o->is_nul } },
 	};
 	struct cm_cli_option options[CM_ARRAY_SIZE(all) + 4 + MORE_MAX];
@@ -151,6 +157,9 @@ static int read_numbers(const struct numbers *texts, struct cm_file_line *o, str
 		r = cm_parse_size(texts->offset, "--offset", 0, INT64_MAX, &o->offset, err);
 	if (r == CM_OK && texts->length)
 		r = cm_parse_size(texts->length, "--length", 0, INT64_MAX, &o->length, err);
+	if (r == CM_OK && texts->expires)
+		r = cm_parse_duration(texts->expires, "--expires", 1000, EXPIRES_MAX_MS,
+				      &o->lifetime_ms, err);
 	return r == CM_OK && texts->mode ? read_mode(texts->mode, &o->mode, err) : r;
 }
 

@@ -16,6 +16,7 @@ enum cm_file_verb {
 	CM_FILE_VERB_MV,
 	CM_FILE_VERB_RM,
 	CM_FILE_VERB_WATCH,
+	CM_FILE_VERB_URL,
 	CM_FILE_VERB_COUNT_,
 };
 
@@ -40,9 +41,12 @@ struct cm_file_line {
 	bool is_long;
 	bool is_nul;
 	bool is_itself;
+	bool is_upload;
 	uint64_t offset;
 	/* UINT64_MAX: all there is */
 	uint64_t length;
+	/* 0: no end */
+	uint64_t lifetime_ms;
 	/* UINT32_MAX: as usual */
 	uint32_t mode;
 };

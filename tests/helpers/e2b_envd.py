@@ -47,6 +47,9 @@ def check_headers(request, signed):
     if request.header("x-api-key") is not None:
         raise wrong("the API key was sent to a sandbox")
     if signed:
+        # who signs has no need of it, and an address is for those that have it not
+        if request.header("x-access-token") is not None:
+            raise wrong("a token beside a signature")
         return
     if not re.fullmatch("[a-z0-9]+", request.header("e2b-sandbox-id") or ""):
         raise wrong("no good E2b-Sandbox-Id")

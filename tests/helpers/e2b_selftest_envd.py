@@ -249,6 +249,18 @@ class Files(Case):
         self.assertEqual(self.client.send("GET", target("write"), head).status, 401)
         self.assertEqual(self.client.send("GET", target("read", int(time.time()) - 5), head).status, 401)
         self.assertEqual(self.client.send("GET", target("read", int(time.time()) + 50), head).status, 200)
+        # the signature is looked at first: of another file, of another end, without its end
+        late = target("read", int(time.time()) + 50)
+        for wrong in (late.replace("su&", "other&"), late.replace("expiration=", "expiration=9"),
+                      late.partition("&signature_expiration")[0], late.replace("v1_", "v1_A"),
+                      late.replace("&signature=", "&username=root&signature=")):
+            answer = self.client.send("GET", wrong, head)
+            self.assertEqual((answer.status, answer.json()["message"]), (401, "invalid signature"))
+        written = self.client.send("POST", target("write"),
+                                   {**head, "Content-Type": "application/octet-stream"}, b"again")
+        self.assertEqual((written.status, self.client.send("GET", late, head).body), (200, b"again"))
+        self.client.send("GET", late, {**head, "X-Access-Token": sandbox["envdAccessToken"]})
+        self.assertRegex(self.take_violations()[0], "a token beside a signature")
 
     def test_watch(self):
         sandbox = self.create()

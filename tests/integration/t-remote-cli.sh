@@ -39,6 +39,12 @@ like "$(err)" '*https*' 'without encryption to another machine: the reason'
 no_secrets 'without encryption: no key'
 run template ls
 refused 'sessions of this host have no templates yet' '--provider e2b *' 'no templates here'
+run file url s f
+refused 'sessions of this host have no addresses for their files' "'casemate file read' *" \
+	'no addresses here'
+MASTRA_PROJECT_ID=p MASTRA_ENVIRONMENT_ID=e MASTRA_PLATFORM_ACCESS_TOKEN=t \
+	run file url s f --provider platform
+refused "provider 'platform' has no 'file url'" "'casemate file read' *" 'none on the platform'
 finish
 
 start_service
@@ -343,6 +349,91 @@ rm "$work/big"
 run rm --files --force s
 nothing_left
 finish
+
+# What others have, without any key: the status, and the answer in $work/got.
+fetch() { # URL [OPTION...]
+	curl -q -s --noproxy '*' -o "$work/got" -w '%{http_code}' "${@:2}" "$1"
+}
+octets=(-H 'Content-Type: application/octet-stream' --data-binary)
+token_of() { # ID: as the service tells who has its key
+	curl -q -s --noproxy '*' -H "X-API-Key: $key" "http://127.0.0.1:$port/sandboxes/$1" |
+		$python -c 'import json, sys; print(json.load(sys.stdin)["envdAccessToken"])'
+}
+
+if need TOOLS curl 'addresses of files'; then
+	begin_with 'addresses of files'
+	run start s --network internet
+	token=$(token_of "$(look 's["sandboxes"][0]["sandboxID"]')")
+	printf 'a\0\377\n' >"$work/bytes"
+	run file write s 'a b+c' <"$work/bytes"
+	run file url --verbose s 'a b+c'
+	expect_status 0 'to read'
+	like "$(out)" "http://127.0.0.1:$port/files?path=*a%20b%2Bc&signature=v1_*" 'to read: the address'
+	is "$(wc -l <"$work/out")" 1 'and nothing else'
+	like "$(err)" '*POST *sandboxes*' 'with --verbose: its requests'
+	[ "${#token}" -gt 20 ] && ! grep -qF -e "$token" -e v1_ "$work/err" && ! grep -qF "$token" "$work/out"
+	ok 'and no token, nor the address'
+	no_secrets 'nor a key'
+	url=$(out)
+	is "$(fetch "$url")" 200 'it is read'
+	cmp -s "$work/got" "$work/bytes"
+	ok 'any bytes'
+	is "$(fetch "$url" "${octets[@]}" x)" 401 'it is not written by that'
+	is "$(fetch "${url/b%2Bc/b}")" 401 'nor another one read'
+	run file url --upload --expires 1h --json s new/made
+	expect_status 0 'to write'
+	is "$(read_json '(sorted(j), j["name"], j["operation"])')" \
+		"(['expires', 'name', 'operation', 'url'], 'new/made', 'write')" 'to write: --json'
+	is "$(read_json '__import__("re").fullmatch("20..-..-..T..:..:..[.]000Z", j["expires"]) is not None')" True \
+		'to write: its end'
+	url=$(read_json 'j["url"]')
+	is "$(read_json 'abs(int(j["url"].rpartition("=")[2]) - __import__("time").time() - 3600) < 60')" True \
+		'to write: its end is signed'
+	is "$(fetch "$url" "${octets[@]}" made)" 200 'it is written'
+	is "$(fetch "$url" -F "file=@$work/bytes;type=application/octet-stream")" 200 'by a form, too'
+	run file read s new/made
+	cmp -s "$work/out" "$work/bytes"
+	ok 'and is there'
+	is "$(fetch "$url")" 401 'it is not read by that'
+	run file url --expires 1s --json s new/made
+	url=$(read_json 'j["url"]')
+	ended() { [ "$(fetch "$url")" = 401 ]; }
+	until_true 10 ended
+	ok 'an address ends'
+	like "$(cat "$work/got")" '*expired*' 'by its time'
+	run file url --json s new/made
+	is "$(read_json '(j["expires"], j["operation"])')" "(None, 'read')" 'one without an end'
+	run file url --expires 999ms s f
+	refused '*--expires*' '?*' 'too short'
+	run file url --expires 999999d s f
+	refused '*--expires*' '?*' 'too long'
+	run file url --expires -1 s f
+	expect_status 125 'no time'
+	run file url --append s f
+	expect_status 125 'no option of others'
+	run file url s f g
+	refused "'file url' takes a session and one path" 'casemate file url *' 'one path'
+	run file url s ''
+	expect_status 1 'an empty path'
+	run file url nobody f
+	expect_status 125 'not there'
+	"${as[@]}" "$casemate" file url s f >/dev/full 2>"$work/err"
+	is $? 125 'a full disk'
+	run help file
+	like "$(out)" '*url*--upload*--expires*' 'help'
+	# one that others made, without a token
+	open=$(curl -q -s --noproxy '*' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+		-d '{"templateID": "base", "timeout": 300}' "http://127.0.0.1:$port/sandboxes" |
+		$python -c 'import json, sys; print(json.load(sys.stdin)["sandboxID"])')
+	run file url "$open" f
+	refused "'E2B_SANDBOX_URL' is of all sandboxes, *" "'casemate file read' *" 'nothing to sign with'
+	run file url --expires 1h "$open" f
+	refused "an address of session '$open' has no end: *" '?*' 'nothing to sign an end with'
+	run rm --files --force "$open"
+	run rm --files --force s
+	nothing_left
+	finish
+fi
 
 begin_with 'copies'
 run start s --network internet

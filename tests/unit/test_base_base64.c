@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64, and HMAC with SHA-1. */
+/* Base64, SHA-256, and HMAC with SHA-1. */
 #include "runtime/base/base64.h"
 #include "runtime/base/sha1.h"
+#include "runtime/base/sha256.h"
 #include "tests/unit/test_base.h"
 
 /* RFC 4648, section 10, and each digit */
@@ -93,11 +94,47 @@ static void test_hmac(void **state)
 	assert_false(cm_hmac_sha1(long_text, CM_HMAC_SHA1_KEY_MAX + 1, "", 0, digest));
 }
 
+/* So many of the letter 'a', around the ends of blocks; by another implementation. */
+static void test_sha256(void **state)
+{
+	static const struct {
+		size_t len;
+		const char *hex;
+	} rows[] = {
+		{ 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+		{ 3, "9834876dcfb05cb167a5c24953eba58c4ac89b1adf57f28f2f9d09af107ee8f0" },
+		{ 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318" },
+		{ 56, "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a" },
+		{ 63, "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34" },
+		{ 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb" },
+		{ 119, "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb" },
+		{ 120, "2f3d335432c70b580af0e8e1b3674a7c020d683aa5f73aaaedfdc55af904c21c" },
+	};
+	uint8_t digest[CM_SHA256_SIZE];
+	char hex[CM_SHA256_HEX_SIZE];
+	char text[120];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	for (size_t i = 0; i < CM_ARRAY_SIZE(rows); i++) {
+		char byte[3];
+
+		cm_sha256_hex(text, rows[i].len, hex);
+		assert_string_equal(hex, rows[i].hex);
+		cm_sha256(text, rows[i].len, digest);
+		for (size_t at = 0; at < sizeof(digest); at++) {
+			(void)snprintf(byte, sizeof(byte), "%02x", digest[at]);
+			assert_memory_equal(byte, rows[i].hex + 2 * at, 2);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_sha256),
 		cmocka_unit_test(test_hmac),
 	};
 

@@ -33,30 +33,33 @@ struct row {
 	const char *api;
 	const char *agent;
 	const char *port;
+	/* of a file's address; NULL: as the agent */
+	const char *file;
 };
 
 static const struct row rows[] = {
 	{ NULL, NULL, NULL, NULL, "https://api.e2b.app", "https://sandbox.e2b.app",
-	  "https://3000-" ID ".e2b.app" },
+	  "https://3000-" ID ".e2b.app", "https://49983-" ID ".e2b.app" },
 	{ "my.dev", NULL, NULL, NULL, "https://api.my.dev", "https://49983-" ID ".my.dev",
-	  "https://3000-" ID ".my.dev" },
+	  "https://3000-" ID ".my.dev", NULL },
 	{ "e2b.dev", NULL, NULL, NULL, "https://api.e2b.dev", "https://sandbox.e2b.dev",
-	  "https://3000-" ID ".e2b.dev" },
+	  "https://3000-" ID ".e2b.dev", "https://49983-" ID ".e2b.dev" },
 	{ NULL, NULL, NULL, "other.dev", "https://api.e2b.app", "https://49983-" ID ".other.dev",
-	  "https://3000-" ID ".other.dev" },
+	  "https://3000-" ID ".other.dev", NULL },
 	{ NULL, "http://127.0.0.1:3939", "http://127.0.0.1:3939", "localhost:3939",
-	  "http://127.0.0.1:3939", "http://127.0.0.1:3939", "https://3000-" ID ".localhost:3939" },
+	  "http://127.0.0.1:3939", "http://127.0.0.1:3939", "https://3000-" ID ".localhost:3939",
+	  NULL },
 	{ NULL, "http://127.0.0.1:3939/", " http://127.0.0.1:4040/x/ ", NULL,
-	  "http://127.0.0.1:3939", "http://127.0.0.1:4040/x", "https://3000-" ID ".e2b.app" },
+	  "http://127.0.0.1:3939", "http://127.0.0.1:4040/x", "https://3000-" ID ".e2b.app", NULL },
 	/* the pair is not disturbed by a domain */
 	{ "my.dev", "https://api.one", "https://box.one", NULL, "https://api.one",
-	  "https://box.one", "https://3000-" ID ".my.dev" },
+	  "https://box.one", "https://3000-" ID ".my.dev", NULL },
 	/* who names the domain says where the other side is */
 	{ "my.dev", "https://api.one", NULL, NULL, "https://api.one", "https://49983-" ID ".my.dev",
-	  "https://3000-" ID ".my.dev" },
+	  "https://3000-" ID ".my.dev", NULL },
 	/* blanks and nothing are nothing */
 	{ "  ", "", NULL, NULL, "https://api.e2b.app", "https://sandbox.e2b.app",
-	  "https://3000-" ID ".e2b.app" },
+	  "https://3000-" ID ".e2b.app", "https://49983-" ID ".e2b.app" },
 };
 
 static void set(struct cm_strv *env, const char *name, const char *value)
@@ -94,6 +97,8 @@ static void test_matrix(void **state)
 		assert_string_equal(places.api_url, row->api);
 		assert_text(cm_e2b_agent_url(&places, row->told, ID), row->agent);
 		assert_text(cm_e2b_port_url(&places, row->told, ID, 3000), row->port);
+		assert_text(cm_e2b_file_base(&places, row->told, ID),
+			    row->file ? row->file : row->agent);
 		cm_e2b_places_clear(&places);
 	}
 }

@@ -84,16 +84,32 @@ static int fake_exec(struct cm_session *s, const struct cm_exec_request *request
 	return answer(err);
 }
 
+static int fake_url(struct cm_session *s, const char *path, uint32_t flags, uint64_t lifetime_ms,
+		    const struct cm_call *call, char **ret, int64_t *ret_end_ms,
+		    struct cm_error *err)
+{
+	static char text[] = "https://there";
+
+	(void)s;
+	(void)path;
+	(void)call;
+	assert_int_equal(flags, CM_URL_WRITE);
+	*ret = text;
+	*ret_end_ms = (int64_t)lifetime_ms;
+	return answer(err);
+}
+
 static const struct cm_provider_ops fake_ops = {
 	.abi = CM_PROVIDER_ABI,
 	.name = "fake",
-	.caps = CM_CAP_NETWORK_INTERNET | CM_CAP_FILES | CM_CAP_EXEC_TIMEOUT,
+	.caps = CM_CAP_NETWORK_INTERNET | CM_CAP_FILES | CM_CAP_FILE_URL | CM_CAP_EXEC_TIMEOUT,
 	.open = fake_open,
 	.close = fake_close,
 	.probe = fake_probe,
 	.session_create = fake_create,
 	.session_stop = fake_stop,
 	.exec_start = fake_exec,
+	.file_url = fake_url,
 };
 
 const struct cm_provider_ops *const cm_provider_tables[] = { &fake_ops, NULL };
@@ -271,6 +287,47 @@ static void test_exec_needs(void **state)
 	assert_int_equal(the_fake.n_calls, 1);
 }
 
+static int url_of(const char *path, uint64_t lifetime_ms, char **ret, int64_t *ret_end_ms,
+		  struct cm_error *err)
+{
+	const struct cm_call call = NO_DEADLINE;
+
+	cm_error_clear(err);
+	return cm_session_file_url(&the_session, path, CM_URL_WRITE, lifetime_ms, &call, ret,
+				   ret_end_ms, err);
+}
+
+static void test_file_url(void **state)
+{
+	struct cm_error err = CM_ERROR_INIT;
+	char *url = NULL;
+	int64_t end_ms = -1;
+
+	(void)state;
+	/* what is refused reaches nobody */
+	assert_int_equal(url_of("", 0, &url, &end_ms, &err), CM_E_INVALID);
+	assert_string_equal(err.msg, "cannot give an address for a file: the path is empty");
+	assert_int_equal(url_of("f", 1, &url, &end_ms, &err), CM_E_INVALID);
+	assert_int_equal(url_of("f", 999, &url, &end_ms, &err), CM_E_INVALID);
+	assert_string_equal(err.msg, "cannot give an address for a file for 999 ms");
+	assert_true(err.hint[0] != '\0');
+	the_fake.base.caps &= ~(uint32_t)CM_CAP_FILE_URL;
+	assert_int_equal(url_of("f", 0, &url, &end_ms, &err), CM_E_UNSUPPORTED);
+	assert_string_equal(err.msg, "provider 'fake' cannot give an address for a file");
+	assert_non_null(strstr(err.hint, "casemate file read"));
+	assert_int_equal(the_fake.n_calls, 0);
+	assert_null(url);
+	assert_int_equal(end_ms, -1);
+	the_fake.base.caps |= CM_CAP_FILE_URL;
+	assert_int_equal(url_of("f", 0, &url, &end_ms, &err), CM_OK);
+	assert_int_equal(url_of("f", 1000, &url, &end_ms, &err), CM_OK);
+	assert_string_equal(url, "https://there");
+	assert_int_equal(end_ms, 1000);
+	the_fake.answer = CM_E_REMOTE;
+	the_fake.is_mute = true;
+	assert_int_equal(url_of("f", 0, &url, &end_ms, &err), CM_E_BUG);
+}
+
 static void test_names(void **state)
 {
 	char buf[CM_CAP_NAME_SIZE];
@@ -278,6 +335,7 @@ static void test_names(void **state)
 	(void)state;
 	assert_string_equal(cm_cap_name(CM_CAP_NETWORK_NONE, buf), "network-none");
 	assert_string_equal(cm_cap_name(CM_CAP_TTY, buf), "tty");
+	assert_string_equal(cm_cap_name(CM_CAP_FILE_URL, buf), "file-url");
 	assert_string_equal(cm_cap_name(0, buf), "");
 	assert_string_equal(cm_cap_text(CM_CAP_TTY | CM_CAP_PUBLISH), "give a command a terminal");
 	assert_null(cm_provider_find("fak"));
@@ -292,6 +350,7 @@ int main(void)
 		cmocka_unit_test_setup(test_absent, set_up),
 		cmocka_unit_test_setup(test_contract, set_up),
 		cmocka_unit_test_setup(test_exec_needs, set_up),
+		cmocka_unit_test_setup(test_file_url, set_up),
 		cmocka_unit_test(test_names),
 	};
 

@@ -26,6 +26,7 @@ static void check_table(const struct cm_provider_ops *ops)
 		  ops->file_read && ops->file_write && ops->file_list && ops->file_stat &&
 			  ops->file_mkdir && ops->file_move && ops->file_remove);
 	check_bit(ops, CM_CAP_WATCH, ops->file_watch != NULL);
+	check_bit(ops, CM_CAP_FILE_URL, ops->file_url != NULL);
 	check_bit(ops, CM_CAP_DETACH, ops->exec_attach && ops->exec_list);
 	check_bit(ops, CM_CAP_SNAPSHOT, ops->snapshot != NULL);
 	check_bit(ops, CM_CAP_CLONE, ops->clone != NULL);

@@ -2,7 +2,11 @@
 /* casemate file: files of a session that is elsewhere. */
 #include <string.h>
 
+#include "providers/registry.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/json_write.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/file_line.h"
 #include "runtime/cli/remote/absent.h"
@@ -307,6 +311,61 @@ static int remove_paths(struct cm_away_files *f, const struct cm_file_line *o, c
 	return r;
 }
 
+/* --- an address ---------------------------------------------------------------------------- */
+
+/* end_ms 0: never */
+static void put_url(struct cm_buf *out, const struct cm_file_line *o, const char *url,
+		    int64_t end_ms)
+{
+	char when[CM_CLOCK_RFC3339_SIZE] = "";
+	struct cm_json_writer w;
+
+	if (!o->is_json) {
+		cm_buf_printf(out, "%s\n", url);
+		return;
+	}
+	if (end_ms != 0)
+		cm_clock_rfc3339(end_ms, when);
+	cm_jw_init(&w, out, false);
+	cm_jw_object(&w);
+	cm_jw_kstring(&w, "name", o->paths[0]);
+	cm_jw_kstring(&w, "operation", o->is_upload ? "write" : "read");
+	cm_jw_kstring(&w, "url", url);
+	cm_jw_kstring(&w, "expires", end_ms != 0 ? when : NULL);
+	cm_jw_end_object(&w);
+	cm_buf_putc(out, '\n');
+}
+
+static int show_url(struct cm_away_files *f, const struct cm_file_line *o, char *const *paths,
+		    struct cm_error *err)
+{
+	CM_AUTO_FREE char *path = cm_away_files_path(f, paths[0]);
+	struct printer p;
+	char *url = NULL;
+	int64_t end_ms = 0;
+	int r;
+
+	begin(&p, f, o->is_json ? CM_FILE_JSON : CM_FILE_NAMES);
+	r = path ? cm_session_file_url(f->away.session, path, o->is_upload ? CM_URL_WRITE : 0,
+				       o->lifetime_ms, &f->away.call, &url, &end_ms, err)
+		 : no_memory(err);
+	if (r == CM_OK)
+		put_url(&p.text, o, url, end_ms);
+	cm_free_secret(&url);
+	r = cm_away_files_go_on(f, r, err);
+	return end(&p, r, err);
+}
+
+/* Before a session is started, which may cost something, for what its provider has not. */
+static int check_verb(enum cm_file_verb verb, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = cm_provider_find(cm_away_provider_name());
+
+	return cm_away_absent_option(
+		verb == CM_FILE_VERB_URL && ops && (ops->caps & CM_CAP_FILE_URL) == 0, "file url",
+		"'casemate file read' and 'casemate file write' pass on what is in one", err);
+}
+
 /* --- the line ------------------------------------------------------------------------------ */
 
 static int (*const acts[])(struct cm_away_files *f, const struct cm_file_line *o,
@@ -315,6 +374,7 @@ static int (*const acts[])(struct cm_away_files *f, const struct cm_file_line *o
 	[CM_FILE_VERB_LS] = show_list,		 [CM_FILE_VERB_STAT] = show_stat,
 	[CM_FILE_VERB_MKDIR] = make_directories, [CM_FILE_VERB_MV] = move,
 	[CM_FILE_VERB_RM] = remove_paths,	 [CM_FILE_VERB_WATCH] = show_events,
+	[CM_FILE_VERB_URL] = show_url,
 };
 _Static_assert(CM_ARRAY_SIZE(acts) == CM_FILE_VERB_COUNT_, "an act each");
 
@@ -331,7 +391,8 @@ int cm_cmd_file(struct cm_cli *cli, int argc, char **argv)
 	int r;
 
 	if (cm_file_line_read(cli, argc, argv, more, &line, &err) < 0 ||
-	    cm_away_absent_root(line.root, &err) < 0 || cm_away_absent_user(line.user, &err) < 0)
+	    check_verb(line.verb, &err) < 0 || cm_away_absent_root(line.root, &err) < 0 ||
+	    cm_away_absent_user(line.user, &err) < 0)
 		return cm_cli_fail(cli, &err);
 	r = cm_away_files_open(&files, cli, line.session, &err);
 	if (r == CM_OK)

@@ -25,7 +25,7 @@ static const struct lack {
 	uint32_t caps;
 } lacks[] = {
 	{ "local", CM_CAP_NETWORK_INTERNET | CM_CAP_TEARDOWN | CM_CAP_SNAPSHOT | CM_CAP_CLONE |
-			   CM_CAP_TEMPLATE | CM_CAP_PUBLISH },
+			   CM_CAP_TEMPLATE | CM_CAP_PUBLISH | CM_CAP_FILE_URL },
 	{ "e2b", CM_CAP_NETWORK_HOST | CM_CAP_LIMIT_MEMORY | CM_CAP_LIMIT_CPU | CM_CAP_LIMIT_PIDS |
 			 CM_CAP_LIMIT_FILES | CM_CAP_LIMIT_SESSIONS | CM_CAP_HOST_FILES |
 			 CM_CAP_ROOTFS | CM_CAP_GIT_PINNED | CM_CAP_LEVEL | CM_CAP_RETENTION },
@@ -33,7 +33,8 @@ static const struct lack {
 			      CM_CAP_LIMIT_CPU | CM_CAP_LIMIT_PIDS | CM_CAP_LIMIT_FILES |
 			      CM_CAP_LIMIT_TIME | CM_CAP_LIMIT_SESSIONS | CM_CAP_HOST_FILES |
 			      CM_CAP_ROOTFS | CM_CAP_GIT_PINNED | CM_CAP_LEVEL | CM_CAP_RETENTION |
-			      CM_CAP_ROOT_USER | CM_CAP_TTY | CM_CAP_STDIN | CM_CAP_PUBLISH },
+			      CM_CAP_ROOT_USER | CM_CAP_TTY | CM_CAP_STDIN | CM_CAP_PUBLISH |
+			      CM_CAP_FILE_URL },
 };
 
 static const struct {
@@ -43,9 +44,10 @@ static const struct {
 	{ "lifecycle", suite_lifecycle }, { "refusals", suite_refusals },
 	{ "exec", suite_exec },		  { "streams", suite_streams },
 	{ "process", suite_process },	  { "files", suite_files },
-	{ "watch", suite_watch },	  { "copies", suite_copies },
-	{ "templates", suite_templates }, { "errors", suite_errors },
-	{ "faults", suite_faults },	  { "elsewhere", suite_elsewhere },
+	{ "watch", suite_watch },	  { "urls", suite_urls },
+	{ "copies", suite_copies },	  { "templates", suite_templates },
+	{ "errors", suite_errors },	  { "faults", suite_faults },
+	{ "elsewhere", suite_elsewhere },
 };
 
 static void report(struct suite *t, const char *group, const char *name, const char *why)

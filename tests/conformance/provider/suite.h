@@ -53,6 +53,7 @@ extern const struct test suite_streams[];
 extern const struct test suite_process[];
 extern const struct test suite_files[];
 extern const struct test suite_watch[];
+extern const struct test suite_urls[];
 extern const struct test suite_copies[];
 extern const struct test suite_templates[];
 extern const struct test suite_errors[];

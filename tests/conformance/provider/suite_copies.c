@@ -164,10 +164,12 @@ static void cannot(struct suite *t)
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_session *copy = NULL;
 	char *text = NULL;
+	int64_t end_ms = 0;
 	int before = t->port != 0 ? n_requests(t) : 0;
 
-	for (unsigned int i = 0; i < 3; i++) {
-		static const uint32_t caps[] = { CM_CAP_SNAPSHOT, CM_CAP_CLONE, CM_CAP_PUBLISH };
+	for (unsigned int i = 0; i < 4; i++) {
+		static const uint32_t caps[] = { CM_CAP_SNAPSHOT, CM_CAP_CLONE, CM_CAP_PUBLISH,
+						 CM_CAP_FILE_URL };
 		struct cm_error err = CM_ERROR_INIT;
 		int r;
 
@@ -177,8 +179,10 @@ static void cannot(struct suite *t)
 			r = cm_session_snapshot(t->s, NULL, &call, &text, &err);
 		else if (i == 1)
 			r = cm_session_clone(t->s, "suite-copy", &call, &copy, &err);
-		else
+		else if (i == 2)
 			r = cm_session_publish(t->s, 3000, &call, &text, &err);
+		else
+			r = cm_session_file_url(t->s, "/tmp/f", 0, 0, &call, &text, &end_ms, &err);
 		CHECK_CODE(t, r, err, CM_E_UNSUPPORTED, cm_cap_text(caps[i]));
 	}
 	CHECK(t, !text && !copy, "there is something nevertheless");

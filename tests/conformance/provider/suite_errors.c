@@ -118,6 +118,8 @@ static void each_of_files(const struct attempt *a)
 	const struct cm_write_request request = { .mode = UINT32_MAX, .fill = nothing, .len = 0 };
 	struct cm_error err = CM_ERROR_INIT;
 	struct suite *t = a->t;
+	int64_t end_ms = 0;
+	char *url = NULL;
 
 	failed(a, cm_session_read(t->s, "/tmp/f", 0, 1, suite_take, NULL, a->call, &err), &err,
 	       "read");
@@ -130,6 +132,10 @@ static void each_of_files(const struct attempt *a)
 	if ((t->caps & CM_CAP_WATCH) != 0)
 		failed(a, cm_session_watch(t->s, "/tmp", no_event, NULL, a->call, &err), &err,
 		       "watch");
+	if ((t->caps & CM_CAP_FILE_URL) != 0)
+		failed(a, cm_session_file_url(t->s, "/tmp/f", 0, 0, a->call, &url, &end_ms, &err),
+		       &err, "url");
+	CHECK(t, !url, "there is an address nevertheless");
 }
 
 /* Nothing of it is done, and nobody is asked. */
