@@ -10,7 +10,6 @@
 #include "providers/e2b/files.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/base64.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/sha256.h"
 
@@ -66,10 +65,8 @@ char *cm_e2b_url_make(const struct cm_e2b_url *url)
 /* --- of a session -------------------------------------------------------------------------------- */
 
 /* Rounded down: it ends no later than was asked for. */
-static int find_end(uint64_t lifetime_ms, int64_t *ret_s, struct cm_error *err)
+static int find_end(int64_t now_ms, uint64_t lifetime_ms, int64_t *ret_s, struct cm_error *err)
 {
-	int64_t now_ms = cm_clock_real_ms();
-
 	if (lifetime_ms > 0 && (now_ms > LAST_MS || lifetime_ms > (uint64_t)(LAST_MS - now_ms))) {
 		(void)cm_error_set(err, CM_E_INVALID, 0,
 				   "an address cannot end after the year 9999");
@@ -126,7 +123,7 @@ int cm_e2b_file_url(struct cm_session *session, const char *path, uint32_t flags
 		r = check_unsigned(s, lifetime_ms > 0, err);
 	/* after what may have taken its time */
 	if (r == CM_OK)
-		r = find_end(lifetime_ms, &url.end_s, err);
+		r = find_end(cm_e2b_now_ms(s), lifetime_ms, &url.end_s, err);
 	if (r < 0)
 		return r;
 	base = cm_e2b_file_base(places, s->domain, s->sandbox_id);
@@ -136,6 +133,8 @@ int cm_e2b_file_url(struct cm_session *session, const char *path, uint32_t flags
 	if (!text)
 		return cm_e2b_no_memory(err);
 	*ret = text;
-	*ret_end_ms = url.end_s * 1000;
+	*ret_end_ms = 0;
+	if (url.end_s != 0)
+		*ret_end_ms = url.end_s * 1000 - cm_e2b_of(session)->clock_ahead_ms;
 	return CM_OK;
 }
