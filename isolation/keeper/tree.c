@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
@@ -434,7 +435,14 @@ bool cm_tree_kill(const struct cm_mark *mark, int v2_kill_fd, int v1_freezer_fd,
 
 bool cm_tree_any(void)
 {
-	return kill(-1, 0) == 0 || errno != ESRCH;
+	siginfo_t info;
+
+	/*
+	 * Whatever runs in the jail is a child of its first process, or below one: what loses its parent
+	 * becomes one. kill(-1, 0) would ask for the same of each process of the host.
+	 */
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 ||
+	       errno != ECHILD;
 }
 
 void cm_tree_signal_all(int sig)

@@ -33,7 +33,7 @@ unsigned int cm_tree_signal(const struct cm_mark *mark, int sig);
  * runs nor forks; *ret_froze when others saw a stop.
  */
 bool cm_tree_kill(const struct cm_mark *mark, int v2_kill_fd, int v1_freezer_fd, bool *ret_froze);
-/* Is there any process in the jail but this one (pid 1)? One system call. */
+/* Is there any process in the jail but this one (pid 1), dead ones that it has not reaped among them? */
 bool cm_tree_any(void);
 /* To everything in the jail but pid 1. */
 void cm_tree_signal_all(int sig);

@@ -220,7 +220,10 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 {
 	CM_AUTO_FD int fd =
 		openat(l->session.dir_fd, CM_STORE_ENV, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	CM_AUTO_FREE char *text = NULL;
+	/* of most; what is larger is allocated */
+	static char usual[16384];
+	CM_AUTO_FREE char *own = NULL;
+	char *text = usual;
 	struct stat st;
 	const char *end = NULL;
 	ssize_t n;
@@ -228,7 +231,8 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > (off_t)ENV_MAX)
 		return 0;
-	text = cm_malloc((size_t)st.st_size);
+	if (st.st_size > (off_t)sizeof(usual))
+		text = own = cm_malloc((size_t)st.st_size);
 	if (!text)
 		return no_memory(err);
 	n = cm_read_all(fd, text, (size_t)st.st_size);

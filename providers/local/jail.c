@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "providers/local/launch.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 
@@ -268,16 +269,36 @@ static size_t bytes_of(char *const *v)
 	return n;
 }
 
-static int make_blob(const struct cm_jail_command *command, struct cm_buf *blob)
+static char *put(char *at, char *const *v)
 {
-	cm_buf_reserve(blob,
-		       strlen(command->cwd) + 1 + bytes_of(command->argv) + bytes_of(command->env));
-	cm_buf_append(blob, command->cwd, strlen(command->cwd) + 1);
-	for (size_t i = 0; command->argv[i]; i++)
-		cm_buf_append(blob, command->argv[i], strlen(command->argv[i]) + 1);
-	for (size_t i = 0; command->env[i]; i++)
-		cm_buf_append(blob, command->env[i], strlen(command->env[i]) + 1);
-	return cm_buf_status(blob);
+	for (; *v; v++) {
+		at = stpcpy(at, *v);
+		at++;
+	}
+	return at;
+}
+
+/* Room for most that are sent; one that is larger is allocated, in *ret_own. NULL: memory. */
+static char *make_blob(const struct cm_jail_command *command, size_t len, char **ret_own)
+{
+	static char usual[16384];
+	char *blob = usual;
+
+	if (len > sizeof(usual))
+		blob = *ret_own = cm_malloc(len);
+	if (blob)
+		(void)put(put(stpcpy(blob, command->cwd) + 1, command->argv), command->env);
+	return blob;
+}
+
+static int check_blob(size_t len, struct cm_error *err)
+{
+	if (len <= CM_PROTO_BLOB_MAX)
+		return CM_OK;
+	cm_error_set(err, CM_E_LIMIT, E2BIG,
+		     "the command's arguments and environment are too large");
+	cm_error_hint(err, "together they may have %u MiB", CM_PROTO_BLOB_MAX / 1024 / 1024);
+	return CM_E_LIMIT;
 }
 
 int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, uint64_t *ret_id,
@@ -286,20 +307,18 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	static const uint32_t bits[3] = { CM_EXECF_STDIN, CM_EXECF_STDOUT, CM_EXECF_STDERR };
 	struct cm_rec rec = { .type = CM_REC_EXEC, .id = ++jail->last_id };
 	struct cm_rec_exec *exec = &rec.body.exec;
-	CM_AUTO_BUF struct cm_buf blob = { 0 };
+	size_t len = strlen(command->cwd) + 1 + bytes_of(command->argv) + bytes_of(command->env);
+	CM_AUTO_FREE char *own = NULL;
+	const char *blob;
 	int fds[3];
 	unsigned int n_fds = 0;
-	int r;
+	int r = check_blob(len, err);
 
-	cm_buf_init(&blob, CM_PROTO_BLOB_MAX);
-	r = make_blob(command, &blob);
-	if (r < 0) {
-		cm_error_set(err, r, E2BIG,
-			     "the command's arguments and environment are too large");
-		cm_error_hint(err, "together they may have %u MiB",
-			      CM_PROTO_BLOB_MAX / 1024 / 1024);
+	if (r < 0)
 		return r;
-	}
+	blob = make_blob(command, len, &own);
+	if (!blob)
+		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	exec->n_args = (uint32_t)count(command->argv);
 	exec->n_env = (uint32_t)count(command->env);
 	exec->flags = command->flags;
@@ -317,9 +336,9 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 		exec->flags |= bits[i];
 		fds[n_fds++] = command->stdio[i];
 	}
-	rec.len = (uint32_t)blob.len;
+	rec.len = (uint32_t)len;
 	*ret_id = rec.id;
-	return sent(cm_proto_send(jail->sock, &rec, blob.data, fds, n_fds), err);
+	return sent(cm_proto_send(jail->sock, &rec, blob, fds, n_fds), err);
 }
 
 /* Until the answer to request id, or that the session is lost. */

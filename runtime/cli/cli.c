@@ -295,14 +295,12 @@ static int dispatch(struct cm_cli *cli, int argc, char **argv)
 
 int cm_cli_main(int argc, char **argv)
 {
-	struct cm_cli cli = { .prog = "casemate", .failure_exit = CM_EXIT_FAILURE };
+	/* it lasts as long as the process, which ends with it */
+	static struct cm_cli cli = { .prog = "casemate", .failure_exit = CM_EXIT_FAILURE };
 	struct cm_error err = CM_ERROR_INIT;
-	int status;
 
 	if (cm_config_init(&cli.config, &err) != CM_OK)
 		return cm_cli_fail(&cli, &err);
 	cli.has_colour = !cli.config.has_no_colour && isatty(STDERR_FILENO);
-	status = dispatch(&cli, argc, argv);
-	cm_config_clear(&cli.config);
-	return status;
+	return dispatch(&cli, argc, argv);
 }

@@ -16,6 +16,9 @@
 #include "runtime/spec/keys.h"
 #include "runtime/store/journal.h"
 
+/* "last used" is shown in seconds */
+#define TOUCH_US 1000000
+
 static int exit_of(struct run *run)
 {
 	const struct cm_outcome outcome = { run->cli, run->spec, &run->local, &run->relay,
@@ -187,6 +190,16 @@ static int run_setup_apart(struct run *run, struct cm_error *err)
  * The command. Where nothing has to come before it, it is asked for while the jail is still being
  * made, which saves a round trip.
  */
+/* The session is used. While the command begins this costs nobody any time. */
+static void touch(struct run *run)
+{
+	int64_t now_us = cm_clock_mono_us();
+
+	if (run->touched_us == 0 || now_us - run->touched_us >= TOUCH_US)
+		cm_store_session_touch(&run->local.session);
+	run->touched_us = now_us;
+}
+
 static int run_command(struct run *run, struct cm_error *err)
 {
 	const struct cm_spec *spec = run->spec;
@@ -220,6 +233,8 @@ static int run_command(struct run *run, struct cm_error *err)
 	run->relay.is_last = is_last;
 	run->relay.output_max = limits->output.is_set ? limits->output.value : UINT64_MAX;
 	r = ask(run, spec->argv.v, flags, timeout_of(limits), err);
+	if (r == CM_OK && run->local.is_dialled)
+		touch(run);
 	if (r == CM_OK && is_early)
 		r = cm_run_wait_up(run, err);
 	if (r != CM_OK)
@@ -457,6 +472,16 @@ int cm_run_finish(struct run *run, int r, const struct cm_error *err)
 	return r;
 }
 
+/*
+ * A command in a session that goes on, of which nothing is to be told but its exit status: memory and
+ * descriptors go with this process, which somebody waits for.
+ */
+static bool leaves_at_once(const struct run *run, int r)
+{
+	return r == CM_OK && run->kind == RUN_EXEC && run->local.is_running &&
+	       run->relay.has_ended && !run->has_target && !run->spec->is_json;
+}
+
 static void take_end(struct run *run)
 {
 	run->result.has_end = true;
@@ -484,6 +509,10 @@ static int carry_out(struct run *run)
 	}
 	if (r == CM_OK && run->relay.has_ended)
 		take_end(run);
+	if (leaves_at_once(run, r)) {
+		touch(run);
+		return run->result.exit_code;
+	}
 	return cm_run_finish(run, r, &err);
 }
 

@@ -23,17 +23,20 @@ struct run {
 	enum run_kind kind;
 	struct cm_cli *cli;
 	const struct cm_spec *spec;
-	struct cm_local local;
-	struct cm_relay relay;
-	struct cm_result result;
-	struct cm_setup setup;
-	int64_t start_us;
-	struct cm_progress progress;
 	/* --result was given and can be written to */
 	bool has_target;
 	struct cm_result_target target;
 	/* cm_relay_watch_end's; 0: none yet */
 	int end_fd;
+	int64_t start_us;
+	/* when the session's last use was noted; 0: not yet */
+	int64_t touched_us;
+	/* what every command touches comes first: each page of it costs a fault */
+	struct cm_relay relay;
+	struct cm_result result;
+	struct cm_local local;
+	struct cm_setup setup;
+	struct cm_progress progress;
 };
 
 /*
