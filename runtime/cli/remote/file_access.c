@@ -144,13 +144,16 @@ static int take(void *data, const void *bytes, size_t len)
 int cm_away_files_print(struct cm_away_files *f, const char *path, uint64_t offset, uint64_t length,
 			struct cm_error *err)
 {
+	const struct cm_read_request request = {
+		.offset = offset, .length = length, .take = take, .data = f
+	};
 	CM_AUTO_FREE char *whole = cm_away_files_path(f, path);
 	struct cm_file_sink *sink = cm_away_files_sink(f);
 	int r;
 
 	if (!whole)
 		return no_memory(err);
-	r = cm_session_read(f->away.session, whole, offset, length, take, f, &f->away.call, err);
+	r = cm_session_read(f->away.session, whole, &request, &f->away.call, err);
 	r = cm_away_files_settle(f, r, err);
 	return r < 0 ? r : cm_file_sink_end(sink, err);
 }

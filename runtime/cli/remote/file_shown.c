@@ -14,8 +14,6 @@
 #include "runtime/base/num.h"
 #include "runtime/base/text.h"
 
-#define NS_PER_MS INT64_C(1000000)
-#define NS_PER_S INT64_C(1000000000)
 /* "2026-11-29T20:52:26": what comes before the fraction */
 #define SECONDS_LEN 19
 #define TIME_SIZE 48
@@ -37,18 +35,12 @@ static const char *type_name(enum cm_path_type type)
 }
 
 /* With nanoseconds. */
-static void format_time(int64_t mtime_ns, char ret[TIME_SIZE])
+static void format_time(const struct cm_path_info *info, char ret[TIME_SIZE])
 {
-	int64_t seconds = mtime_ns / NS_PER_S;
-	int64_t rest = mtime_ns % NS_PER_S;
 	char whole[CM_CLOCK_RFC3339_SIZE];
 
-	if (rest < 0) {
-		rest += NS_PER_S;
-		seconds--;
-	}
-	cm_clock_rfc3339(seconds * 1000, whole);
-	(void)snprintf(ret, TIME_SIZE, "%.*s.%09" PRId64 "Z", SECONDS_LEN, whole, rest);
+	cm_clock_rfc3339(info->mtime_sec * 1000, whole);
+	(void)snprintf(ret, TIME_SIZE, "%.*s.%09" PRIu32 "Z", SECONDS_LEN, whole, info->mtime_nsec);
 }
 
 static void put_escaped(struct cm_buf *out, const char *text)
@@ -140,7 +132,7 @@ static void put_json(const struct cm_path_info *info, const char *prefix, struct
 	put_json_owner(&w, "uid", "owner", info->owner);
 	put_json_owner(&w, "gid", "group", info->group);
 	cm_jw_kstring(&w, "links", NULL);
-	format_time(info->mtime_ns, time);
+	format_time(info, time);
 	cm_jw_kstring(&w, "mtime", time);
 	if (info->type == CM_PATH_LINK && info->target)
 		put_json_text(&w, "target", "targetBase64", info->target);
@@ -196,7 +188,7 @@ static void put_long(const struct cm_path_info *info, const char *prefix, struct
 	char mode[11];
 
 	format_mode(info, mode);
-	format_time(info->mtime_ns, time);
+	format_time(info, time);
 	time[SECONDS_LEN] = '\0';
 	cm_buf_printf(out, "%s ", mode);
 	put_owner(out, info->owner);
@@ -214,7 +206,7 @@ static void put_block(const struct cm_path_info *info, const char *prefix, struc
 {
 	char time[TIME_SIZE];
 
-	format_time(info->mtime_ns, time);
+	format_time(info, time);
 	cm_buf_puts(out, "name:   ");
 	put_name(out, prefix, info->path);
 	cm_buf_printf(out, "\ntype:   %s\nsize:   %" PRIu64 "\nmode:   %04o\nowner:  ",
@@ -276,6 +268,12 @@ static const char *event_name(const struct cm_watch_event *event)
 		return event->to ? "renamed" : "removed";
 	case CM_WATCH_OVERFLOW:
 		return "overflow";
+	case CM_WATCH_CLOSED:
+		return "closed";
+	case CM_WATCH_FOUND:
+		return "found";
+	case CM_WATCH_GONE:
+		return "gone";
 	}
 	return "unknown";
 }
