@@ -369,6 +369,27 @@ struct cm_write_request {
 /* of what a link leads to */
 #define CM_STAT_FOLLOW (1U << 0)
 
+/* One thing that is done to each of several paths. */
+enum cm_paths_kind {
+	CM_PATHS_LIST = 1,
+	CM_PATHS_STAT,
+	CM_PATHS_MKDIR,
+	CM_PATHS_REMOVE,
+};
+
+struct cm_paths_request {
+	enum cm_paths_kind kind;
+	/* CM_LIST_*, CM_STAT_*, ... */
+	uint32_t flags;
+	/* of MKDIR; UINT32_MAX: as usual */
+	uint32_t mode;
+	/* NULL-terminated */
+	const char *const *paths;
+	/* of LIST and STAT. A name in a list has before it the path that it is below */
+	int (*each)(void *data, const struct cm_path_info *info);
+	void *data;
+};
+
 enum cm_watch_kind {
 	/* the watch stands: what happens from now on is told */
 	CM_WATCH_READY = 1,
@@ -500,6 +521,12 @@ struct cm_provider_ops {
 			 const struct cm_call *call, struct cm_error *err);
 	int (*file_remove)(struct cm_session *s, const char *path, uint32_t flags,
 			   const struct cm_call *call, struct cm_error *err);
+	/*
+	 * Those above for several paths at once, where a request each would be slow: each is done, whatever
+	 * becomes of another, and the configuration has `failed`. Not every provider of files has it.
+	 */
+	int (*file_paths)(struct cm_session *s, const struct cm_paths_request *request,
+			  const struct cm_call *call, struct cm_error *err);
 	/* Until the call is cancelled (CM_E_CANCELLED), or what is watched is gone (CM_OK). */
 	int (*file_watch)(struct cm_session *s, const char *path,
 			  int (*each)(void *data, const struct cm_watch_event *event), void *data,
@@ -598,6 +625,10 @@ int cm_session_move(struct cm_session *s, const char *from, const char *to, uint
 		    const struct cm_call *call, struct cm_error *err);
 int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 		      const struct cm_call *call, struct cm_error *err);
+/* Can several paths be asked for at once, as the provider was configured? */
+bool cm_session_has_paths(const struct cm_session *s);
+int cm_session_paths(struct cm_session *s, const struct cm_paths_request *request,
+		     const struct cm_call *call, struct cm_error *err);
 int cm_session_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err);

@@ -168,6 +168,23 @@ int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 				  err);
 }
 
+bool cm_session_has_paths(const struct cm_session *s)
+{
+	return s->provider->ops->file_paths && s->provider->config.failed;
+}
+
+int cm_session_paths(struct cm_session *s, const struct cm_paths_request *request,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = s->provider->ops;
+	/* of a path that is none the provider tells, as of one that is not there */
+	int r = may(s, cm_session_has_paths(s), ".", "work on several paths", call, err);
+
+	if (r < 0 || !ops->file_paths)
+		return r;
+	return ops->file_paths(s, request, call, err);
+}
+
 int cm_session_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err)

@@ -526,5 +526,6 @@ const struct cm_provider_ops cm_local_ops = {
 	.file_mkdir = cm_lv_file_mkdir,
 	.file_move = cm_lv_file_move,
 	.file_remove = cm_lv_file_remove,
+	.file_paths = cm_lv_file_paths,
 	.file_watch = cm_lv_file_watch,
 };

@@ -371,6 +371,16 @@ static int entries(struct cm_session *s, const struct cm_files_request *request,
 	return end(&op, r, err);
 }
 
+static uint32_t list_flags(uint32_t flags)
+{
+	return (flags & CM_LIST_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0;
+}
+
+static uint32_t stat_flags(uint32_t flags)
+{
+	return (flags & CM_STAT_FOLLOW) != 0 ? CM_FILEF_FOLLOW : 0;
+}
+
 int cm_lv_file_list(struct cm_session *s, const char *path, uint32_t flags,
 		    int (*each)(void *data, const struct cm_path_info *info), void *data,
 		    const struct cm_call *call, struct cm_error *err)
@@ -385,7 +395,7 @@ int cm_lv_file_list(struct cm_session *s, const char *path, uint32_t flags,
 	const char *const paths[] = { asked, NULL };
 	const struct cm_files_request request = {
 		.op = "ls",
-		.flags = (flags & CM_LIST_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0,
+		.flags = list_flags(flags),
 		.paths = paths,
 	};
 
@@ -400,7 +410,7 @@ int cm_lv_file_stat(struct cm_session *s, const char *path, uint32_t flags,
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "stat",
-		.flags = (flags & CM_STAT_FOLLOW) != 0 ? CM_FILEF_FOLLOW : 0,
+		.flags = stat_flags(flags),
 		.paths = paths,
 	};
 
@@ -409,14 +419,25 @@ int cm_lv_file_stat(struct cm_session *s, const char *path, uint32_t flags,
 
 /* --- changes ------------------------------------------------------------------------------- */
 
+static uint32_t mkdir_flags(uint32_t flags, uint32_t mode)
+{
+	return ((flags & CM_MKDIR_PARENTS) != 0 ? CM_FILEF_PARENTS : 0U) |
+	       (mode != UINT32_MAX ? CM_FILEF_MODE : 0U);
+}
+
+static uint32_t remove_flags(uint32_t flags)
+{
+	return ((flags & CM_REMOVE_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0U) |
+	       ((flags & CM_REMOVE_FORCE) != 0 ? CM_FILEF_FORCE : 0U);
+}
+
 int cm_lv_file_mkdir(struct cm_session *s, const char *path, uint32_t flags, uint32_t mode,
 		     const struct cm_call *call, struct cm_error *err)
 {
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "mkdir",
-		.flags = ((flags & CM_MKDIR_PARENTS) != 0 ? CM_FILEF_PARENTS : 0U) |
-			 (mode != UINT32_MAX ? CM_FILEF_MODE : 0U),
+		.flags = mkdir_flags(flags, mode),
 		.mode = mode != UINT32_MAX ? mode & CM_FILE_MODE_MASK : 0,
 		.paths = paths,
 	};
@@ -443,12 +464,41 @@ int cm_lv_file_remove(struct cm_session *s, const char *path, uint32_t flags,
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "rm",
-		.flags = ((flags & CM_REMOVE_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0U) |
-			 ((flags & CM_REMOVE_FORCE) != 0 ? CM_FILEF_FORCE : 0U),
+		.flags = remove_flags(flags),
 		.paths = paths,
 	};
 
 	return change(s, &request, call, err);
+}
+
+/* --- several paths ------------------------------------------------------------------------- */
+
+/* As its arguments have them: the jail goes on where one of them fails. */
+int cm_lv_file_paths(struct cm_session *s, const struct cm_paths_request *several,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	struct cm_files_request request = { .paths = several->paths };
+
+	switch (several->kind) {
+	case CM_PATHS_LIST:
+		request.op = "ls";
+		request.flags = list_flags(several->flags);
+		return entries(s, &request, NULL, several->each, several->data, call, err);
+	case CM_PATHS_STAT:
+		request.op = "stat";
+		request.flags = stat_flags(several->flags);
+		return entries(s, &request, NULL, several->each, several->data, call, err);
+	case CM_PATHS_MKDIR:
+		request.op = "mkdir";
+		request.flags = mkdir_flags(several->flags, several->mode);
+		request.mode = several->mode != UINT32_MAX ? several->mode & CM_FILE_MODE_MASK : 0;
+		return change(s, &request, call, err);
+	case CM_PATHS_REMOVE:
+		request.op = "rm";
+		request.flags = remove_flags(several->flags);
+		return change(s, &request, call, err);
+	}
+	return cm_error_set(err, CM_E_BUG, 0, "no such operation on files");
 }
 
 /* --- watching ------------------------------------------------------------------------------ */

@@ -116,6 +116,8 @@ int cm_lv_file_move(struct cm_session *s, const char *from, const char *to, uint
 		    const struct cm_call *call, struct cm_error *err);
 int cm_lv_file_remove(struct cm_session *s, const char *path, uint32_t flags,
 		      const struct cm_call *call, struct cm_error *err);
+int cm_lv_file_paths(struct cm_session *s, const struct cm_paths_request *several,
+		     const struct cm_call *call, struct cm_error *err);
 int cm_lv_file_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err);

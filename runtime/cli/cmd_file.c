@@ -91,67 +91,55 @@ static int end(struct printer *p, int r, struct cm_error *err)
 	return r < 0 ? r : cm_file_access_settle(p->f, r, err);
 }
 
-/* --- one path ------------------------------------------------------------------------------ */
+/* --- paths --------------------------------------------------------------------------------- */
 
-/* What an operation does with one of its paths, which the provider knows as `path`. */
-typedef int act_fn(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		   void *data, struct cm_error *err);
+/* One of them, as the provider knows it. */
+static int do_path(struct cm_file_access *f, const struct cm_paths_request *q, const char *path,
+		   struct cm_error *err)
+{
+	switch (q->kind) {
+	case CM_PATHS_LIST:
+		return cm_session_list_files(f->session, path, q->flags, q->each, q->data, &f->call,
+					     err);
+	case CM_PATHS_STAT:
+		return cm_session_stat(f->session, path, q->flags, q->each, q->data, &f->call, err);
+	case CM_PATHS_MKDIR:
+		return cm_session_mkdir(f->session, path, q->flags, q->mode, &f->call, err);
+	case CM_PATHS_REMOVE:
+		return cm_session_remove(f->session, path, q->flags, &f->call, err);
+	}
+	return cm_error_set(err, CM_E_BUG, 0, "no such operation on files");
+}
 
-/* What cannot be done with one of them keeps nobody from the others. */
-static int each_path(struct cm_file_access *f, const struct cm_file_line *o, act_fn *act,
-		     struct printer *p, struct cm_error *err)
+/* All at once, where the provider does that; what it tells has the names that are shown. */
+static int do_together(struct cm_file_access *f, const struct cm_paths_request *q,
+		       char *const *paths, struct printer *p, struct cm_error *err)
+{
+	struct cm_paths_request all = *q;
+
+	all.paths = (const char *const *)(uintptr_t)paths;
+	if (p)
+		p->has_prefix = p->is_itself = false;
+	return cm_file_access_go_on(f, cm_session_paths(f->session, &all, &f->call, err), err);
+}
+
+/* What cannot be done with one of them keeps nobody from the others. p: NULL where nothing is shown. */
+static int do_paths(struct cm_file_access *f, const struct cm_paths_request *q, char *const *paths,
+		    struct printer *p, struct cm_error *err)
 {
 	int r = CM_OK;
 
-	for (char *const *given = o->paths; *given && r == CM_OK; given++) {
-		CM_AUTO_FREE char *path = cm_file_access_path(f, *given);
+	if (paths[1] && !f->directory && cm_session_has_paths(f->session))
+		return do_together(f, q, paths, p, err);
+	for (; *paths && r == CM_OK; paths++) {
+		CM_AUTO_FREE char *path = cm_file_access_path(f, *paths);
 
 		if (p)
-			p->asked = *given;
-		r = path ? act(f, o, path, p, err) : no_memory(err);
+			p->asked = *paths;
+		r = path ? do_path(f, q, path, err) : no_memory(err);
 		r = cm_file_access_go_on(f, r, err);
 	}
 	return r;
-}
-
-static int stat_path(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		     void *data, struct cm_error *err)
-{
-	return cm_session_stat(f->session, path, o->follows ? CM_STAT_FOLLOW : 0, put_entry, data,
-			       &f->call, err);
-}
-
-static int list_path(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		     void *data, struct cm_error *err)
-{
-	uint32_t flags = CM_LIST_ANY | (o->is_recursive ? CM_LIST_RECURSIVE : 0);
-
-	return cm_session_list_files(f->session, path, flags, put_entry, data, &f->call, err);
-}
-
-static int watch_path(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		      void *data, struct cm_error *err)
-{
-	(void)o;
-	return cm_session_watch(f->session, path, put_event, data, &f->call, err);
-}
-
-static int make_path(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		     void *data, struct cm_error *err)
-{
-	(void)data;
-	return cm_session_mkdir(f->session, path, o->wants_parents ? CM_MKDIR_PARENTS : 0, o->mode,
-				&f->call, err);
-}
-
-static int remove_path(struct cm_file_access *f, const struct cm_file_line *o, const char *path,
-		       void *data, struct cm_error *err)
-{
-	(void)data;
-	return cm_session_remove(f->session, path,
-				 (o->is_recursive ? CM_REMOVE_RECURSIVE : 0) |
-					 (o->is_forced ? CM_REMOVE_FORCE : 0),
-				 &f->call, err);
 }
 
 /* --- operations ---------------------------------------------------------------------------- */
@@ -159,7 +147,14 @@ static int remove_path(struct cm_file_access *f, const struct cm_file_line *o, c
 static int show_list(struct cm_file_access *f, const struct cm_file_line *o, struct cm_error *err)
 {
 	struct printer p;
+	struct cm_paths_request q = {
+		.kind = o->is_itself ? CM_PATHS_STAT : CM_PATHS_LIST,
+		.each = put_entry,
+		.data = &p,
+	};
 
+	if (!o->is_itself)
+		q.flags = CM_LIST_ANY | (o->is_recursive ? CM_LIST_RECURSIVE : 0);
 	begin(&p, f,
 	      o->is_nul	   ? CM_FILE_NUL
 	      : o->is_json ? CM_FILE_JSON
@@ -167,24 +162,34 @@ static int show_list(struct cm_file_access *f, const struct cm_file_line *o, str
 			   : CM_FILE_NAMES);
 	p.is_itself = o->is_itself;
 	p.has_prefix = o->paths[0] && o->paths[1];
-	return end(&p, each_path(f, o, o->is_itself ? stat_path : list_path, &p, err), err);
+	return end(&p, do_paths(f, &q, o->paths, &p, err), err);
 }
 
 static int show_stat(struct cm_file_access *f, const struct cm_file_line *o, struct cm_error *err)
 {
 	struct printer p;
+	const struct cm_paths_request q = {
+		.kind = CM_PATHS_STAT,
+		.flags = o->follows ? CM_STAT_FOLLOW : 0,
+		.each = put_entry,
+		.data = &p,
+	};
 
 	begin(&p, f, o->is_json ? CM_FILE_JSON : CM_FILE_BLOCK);
 	p.is_itself = true;
-	return end(&p, each_path(f, o, stat_path, &p, err), err);
+	return end(&p, do_paths(f, &q, o->paths, &p, err), err);
 }
 
 static int show_events(struct cm_file_access *f, const struct cm_file_line *o, struct cm_error *err)
 {
+	CM_AUTO_FREE char *path = cm_file_access_path(f, o->paths[0]);
 	struct printer p;
+	int r;
 
 	begin(&p, f, o->is_json ? CM_FILE_JSON : CM_FILE_NAMES);
-	return end(&p, each_path(f, o, watch_path, &p, err), err);
+	r = path ? cm_session_watch(f->session, path, put_event, &p, &f->call, err)
+		 : no_memory(err);
+	return end(&p, cm_file_access_go_on(f, r, err), err);
 }
 
 static int read_content(struct cm_file_access *f, const struct cm_file_line *o,
@@ -209,7 +214,13 @@ static int write_content(struct cm_file_access *f, const struct cm_file_line *o,
 static int make_directories(struct cm_file_access *f, const struct cm_file_line *o,
 			    struct cm_error *err)
 {
-	return each_path(f, o, make_path, NULL, err);
+	const struct cm_paths_request q = {
+		.kind = CM_PATHS_MKDIR,
+		.flags = o->wants_parents ? CM_MKDIR_PARENTS : 0,
+		.mode = o->mode,
+	};
+
+	return do_paths(f, &q, o->paths, NULL, err);
 }
 
 static int move(struct cm_file_access *f, const struct cm_file_line *o, struct cm_error *err)
@@ -229,7 +240,13 @@ static int move(struct cm_file_access *f, const struct cm_file_line *o, struct c
 static int remove_paths(struct cm_file_access *f, const struct cm_file_line *o,
 			struct cm_error *err)
 {
-	return each_path(f, o, remove_path, NULL, err);
+	const struct cm_paths_request q = {
+		.kind = CM_PATHS_REMOVE,
+		.flags = (o->is_recursive ? CM_REMOVE_RECURSIVE : 0) |
+			 (o->is_forced ? CM_REMOVE_FORCE : 0),
+	};
+
+	return do_paths(f, &q, o->paths, NULL, err);
 }
 
 /* --- the line ------------------------------------------------------------------------------ */
