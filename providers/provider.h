@@ -63,6 +63,7 @@ struct cm_exec;
 	X(SIGNAL, "send a signal to a command")                                                    \
 	X(DETACH, "leave a command running")                                                       \
 	X(FILES, "read and write files")                                                           \
+	X(AS_USER, "read and write files as its user (--user user)")                               \
 	X(WATCH, "watch files")                                                                    \
 	X(FILE_URL, "give an address for a file")                                                  \
 	X(LABELS, "keep labels")                                                                   \
@@ -105,6 +106,12 @@ struct cm_provider_config {
 	void (*note)(void *data, const char *text);
 	void (*phase)(void *data, const char *name, uint64_t duration_us);
 	void (*trace)(void *data, const char *line);
+	/*
+	 * What could not be done with a file, where the session is there and the rest was done: told as it is
+	 * found, and then no failure of the operation. A provider that cannot tell it from what ends
+	 * everything returns it, as all do where this is NULL.
+	 */
+	void (*failed)(void *data, const struct cm_error *why);
 	void *data;
 };
 
@@ -135,6 +142,9 @@ struct cm_session {
 	bool is_new;
 	/* it was running, and no start was needed */
 	bool was_running;
+	/* Its user's to set, AS_USER: files are what the session's user may do with them, where its commands
+	 * are root. */
+	bool is_as_user;
 };
 
 struct cm_session_info {
@@ -287,19 +297,38 @@ enum cm_path_type {
 };
 
 struct cm_path_info {
-	/* of an entry of a list below what was listed; else as it was asked for. Any byte but NUL */
+	/* of an entry of a list below what was listed, "" that itself; else as it was asked for. Any byte but
+	 * NUL */
 	const char *path;
 	enum cm_path_type type;
 	/* permission bits, without set-id ones */
 	uint32_t mode;
+	/* as st_mode has it: what kind of OTHER it is, set-id bits; 0: not known */
+	uint32_t full_mode;
 	uint64_t size;
-	/* nanoseconds since 1970 */
-	int64_t mtime_ns;
+	/* what it takes on the disk, and how many names it has; has_usage: that is known */
+	uint64_t allocated;
+	uint32_t links;
+	bool has_usage;
+	/* since 1970 */
+	int64_t mtime_sec;
+	uint32_t mtime_nsec;
 	/* of a link; else NULL */
 	const char *target;
 	/* numbers or names; NULL: not known */
 	const char *owner;
 	const char *group;
+};
+
+struct cm_read_request {
+	uint64_t offset;
+	/* UINT64_MAX: to the end */
+	uint64_t length;
+	/* not 0 is -errno, and gives up */
+	int (*take)(void *data, const void *bytes, size_t len);
+	/* The same of zeros that take no room in the file. NULL, or not known: they come as bytes. */
+	int (*take_hole)(void *data, uint64_t len);
+	void *data;
 };
 
 /* what is written */
@@ -316,12 +345,23 @@ struct cm_write_request {
 	uint32_t mode;
 	/* The next bytes, 0 at the end, -errno to give up: then a new file is not there. */
 	ssize_t (*fill)(void *data, void *buf, size_t size);
+	/*
+	 * How many of the next bytes are zeros that need no room; they are passed over, then. 0: the next is
+	 * fill's. Who does not ask gets them from fill. May be NULL.
+	 */
+	uint64_t (*pass_hole)(void *data);
 	void *data;
 	/* how many there will be; -1: not known */
 	int64_t len;
+	/* Fill waits for wait_fd to be readable: whoever can waits for that himself, and for an end of the
+	 * session with it. */
+	bool waits;
+	int wait_fd;
 };
 
 #define CM_LIST_RECURSIVE (1U << 0)
+/* of what is no directory, itself: its path is "" */
+#define CM_LIST_ANY (1U << 1)
 #define CM_MKDIR_PARENTS (1U << 0)
 #define CM_MOVE_NO_CLOBBER (1U << 0)
 #define CM_REMOVE_RECURSIVE (1U << 0)
@@ -334,6 +374,27 @@ struct cm_write_request {
 /* services count in seconds */
 #define CM_URL_LIFETIME_MIN_MS 1000U
 
+/* One thing that is done to each of several paths. */
+enum cm_paths_kind {
+	CM_PATHS_LIST = 1,
+	CM_PATHS_STAT,
+	CM_PATHS_MKDIR,
+	CM_PATHS_REMOVE,
+};
+
+struct cm_paths_request {
+	enum cm_paths_kind kind;
+	/* CM_LIST_*, CM_STAT_*, ... */
+	uint32_t flags;
+	/* of MKDIR; UINT32_MAX: as usual */
+	uint32_t mode;
+	/* NULL-terminated */
+	const char *const *paths;
+	/* of LIST and STAT. A name in a list has before it the path that it is below */
+	int (*each)(void *data, const struct cm_path_info *info);
+	void *data;
+};
+
 enum cm_watch_kind {
 	/* the watch stands: what happens from now on is told */
 	CM_WATCH_READY = 1,
@@ -345,13 +406,21 @@ enum cm_watch_kind {
 	CM_WATCH_RENAMED,
 	/* events were lost */
 	CM_WATCH_OVERFLOW,
+	/* not of all providers: who wrote to it has closed it */
+	CM_WATCH_CLOSED,
+	/* not of all, after OVERFLOW and until READY comes again: it is there */
+	CM_WATCH_FOUND,
+	/* not of all: what is watched is gone; the last one */
+	CM_WATCH_GONE,
 };
 
 struct cm_watch_event {
 	enum cm_watch_kind kind;
-	/* below what is watched */
+	/* below what is watched, "" that itself */
 	const char *path;
 	const char *to;
+	/* CM_PATH_DIRECTORY, or CM_PATH_OTHER for all else; 0: not known */
+	enum cm_path_type type;
 };
 
 /* --- templates ------------------------------------------------------------------------------- */
@@ -433,14 +502,16 @@ struct cm_provider_ops {
 			 int (*each)(void *data, const struct cm_exec_info *info), void *data,
 			 struct cm_error *err);
 
-	/* take: not 0 is -errno, and gives up. length UINT64_MAX: to the end. */
-	int (*file_read)(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-			 int (*take)(void *data, const void *bytes, size_t len), void *data,
-			 const struct cm_call *call, struct cm_error *err);
+	int (*file_read)(struct cm_session *s, const char *path,
+			 const struct cm_read_request *request, const struct cm_call *call,
+			 struct cm_error *err);
 	int (*file_write)(struct cm_session *s, const char *path,
 			  const struct cm_write_request *request, const struct cm_call *call,
 			  struct cm_error *err);
-	/* The entries of a directory, not itself; CM_LIST_* */
+	/*
+	 * The entries of a directory, not itself; CM_LIST_*. By the bytes of their names, what is in a
+	 * directory right behind it; of more than fit into some MiB only pieces are sorted.
+	 */
 	int (*file_list)(struct cm_session *s, const char *path, uint32_t flags,
 			 int (*each)(void *data, const struct cm_path_info *info), void *data,
 			 const struct cm_call *call, struct cm_error *err);
@@ -455,6 +526,12 @@ struct cm_provider_ops {
 			 const struct cm_call *call, struct cm_error *err);
 	int (*file_remove)(struct cm_session *s, const char *path, uint32_t flags,
 			   const struct cm_call *call, struct cm_error *err);
+	/*
+	 * Those above for several paths at once, where a request each would be slow: each is done, whatever
+	 * becomes of another, and the configuration has `failed`. Not every provider of files has it.
+	 */
+	int (*file_paths)(struct cm_session *s, const struct cm_paths_request *request,
+			  const struct cm_call *call, struct cm_error *err);
 	/* Until the call is cancelled (CM_E_CANCELLED), or what is watched is gone (CM_OK). */
 	int (*file_watch)(struct cm_session *s, const char *path,
 			  int (*each)(void *data, const struct cm_watch_event *event), void *data,
@@ -497,6 +574,8 @@ void cm_provider_phase(const struct cm_provider *p, const char *name, int64_t si
 #define CM_PROVIDER_HEX_SIZE 17
 /* A name that nobody else has: 16 digits. */
 int cm_provider_random_hex(char buf[CM_PROVIDER_HEX_SIZE], struct cm_error *err);
+/* nanoseconds since 1970, or before */
+void cm_path_info_set_mtime(struct cm_path_info *info, int64_t ns);
 /* CM_E_CANCELLED; CM_E_TIMEOUT: the call ends before that, and it was waited for until then. */
 int cm_call_sleep(const struct cm_call *call, int64_t ms, struct cm_error *err);
 
@@ -544,8 +623,7 @@ int cm_exec_resize(struct cm_exec *e, uint16_t rows, uint16_t cols, const struct
 		   struct cm_error *err);
 void cm_exec_release(struct cm_exec *e);
 
-int cm_session_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		    int (*take)(void *data, const void *bytes, size_t len), void *data,
+int cm_session_read(struct cm_session *s, const char *path, const struct cm_read_request *request,
 		    const struct cm_call *call, struct cm_error *err);
 int cm_session_write(struct cm_session *s, const char *path, const struct cm_write_request *request,
 		     const struct cm_call *call, struct cm_error *err);
@@ -561,6 +639,10 @@ int cm_session_move(struct cm_session *s, const char *from, const char *to, uint
 		    const struct cm_call *call, struct cm_error *err);
 int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 		      const struct cm_call *call, struct cm_error *err);
+/* Can several paths be asked for at once, as the provider was configured? */
+bool cm_session_has_paths(const struct cm_session *s);
+int cm_session_paths(struct cm_session *s, const struct cm_paths_request *request,
+		     const struct cm_call *call, struct cm_error *err);
 int cm_session_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err);

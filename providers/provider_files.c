@@ -2,12 +2,15 @@
 /* Files of a session, as their users call them. */
 #include "providers/provider_internal.h"
 
-/* The slot is there, the provider has FILES, and the path is one. */
+/* The slot is there, the provider has FILES and what the handle asks for, and the path is one. */
 static int may(const struct cm_session *s, bool has_slot, const char *path, const char *what,
 	       const struct cm_call *call, struct cm_error *err)
 {
 	int r = cm_provider_may(s->provider, has_slot, CM_CAP_FILES, what, call, err);
 
+	if (r == CM_OK && s->is_as_user)
+		r = cm_provider_may(s->provider, true, CM_CAP_AS_USER, cm_cap_text(CM_CAP_AS_USER),
+				    call, err);
 	if (r < 0 || path[0] != '\0')
 		return r;
 	cm_error_set(err, CM_E_INVALID, 0, "cannot %s: the path is empty", what);
@@ -15,8 +18,7 @@ static int may(const struct cm_session *s, bool has_slot, const char *path, cons
 	return CM_E_INVALID;
 }
 
-int cm_session_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		    int (*take)(void *data, const void *bytes, size_t len), void *data,
+int cm_session_read(struct cm_session *s, const char *path, const struct cm_read_request *request,
 		    const struct cm_call *call, struct cm_error *err)
 {
 	static const char what[] = "read a file";
@@ -25,9 +27,8 @@ int cm_session_read(struct cm_session *s, const char *path, uint64_t offset, uin
 
 	if (r < 0 || !ops->file_read)
 		return r;
-	return cm_provider_settle(s->provider,
-				  ops->file_read(s, path, offset, length, take, data, call, err),
-				  what, err);
+	return cm_provider_settle(s->provider, ops->file_read(s, path, request, call, err), what,
+				  err);
 }
 
 int cm_session_write(struct cm_session *s, const char *path, const struct cm_write_request *request,
@@ -48,6 +49,53 @@ int cm_session_write(struct cm_session *s, const char *path, const struct cm_wri
 				  err);
 }
 
+struct kind {
+	bool is_known;
+	bool is_directory;
+};
+
+static int take_kind(void *data, const struct cm_path_info *info)
+{
+	struct kind *kind = data;
+
+	kind->is_known = true;
+	kind->is_directory = info->type == CM_PATH_DIRECTORY;
+	return CM_OK;
+}
+
+struct itself {
+	int (*each)(void *data, const struct cm_path_info *info);
+	void *data;
+};
+
+static int tell_itself(void *data, const struct cm_path_info *info)
+{
+	const struct itself *itself = data;
+	struct cm_path_info nameless = *info;
+
+	nameless.path = "";
+	return itself->each(itself->data, &nameless);
+}
+
+/* CM_LIST_ANY, where the provider lists directories alone: what it is, once it could not be listed. */
+static int list_itself(struct cm_session *s, const char *path, struct itself *itself,
+		       const struct cm_call *call, int listed, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = s->provider->ops;
+	struct cm_error why = CM_ERROR_INIT;
+	struct kind kind = { false };
+	int r = ops->file_stat(s, path, CM_STAT_FOLLOW, take_kind, &kind, call, &why);
+
+	/* a link to nowhere is there nevertheless */
+	if (r == CM_E_NOT_FOUND)
+		r = ops->file_stat(s, path, 0, take_kind, &kind, call, &why);
+	if (r < 0 || !kind.is_known || kind.is_directory)
+		return listed;
+	if (err)
+		cm_error_clear(err);
+	return ops->file_stat(s, path, 0, tell_itself, itself, call, err);
+}
+
 int cm_session_list_files(struct cm_session *s, const char *path, uint32_t flags,
 			  int (*each)(void *data, const struct cm_path_info *info), void *data,
 			  const struct cm_call *call, struct cm_error *err)
@@ -57,7 +105,14 @@ int cm_session_list_files(struct cm_session *s, const char *path, uint32_t flags
 
 	if (r < 0 || !ops->file_list)
 		return r;
-	return ops->file_list(s, path, flags, each, data, call, err);
+	r = ops->file_list(s, path, flags, each, data, call, err);
+	if ((flags & CM_LIST_ANY) != 0 && ops->file_stat &&
+	    (r == CM_E_NOT_FOUND || r == CM_E_INVALID)) {
+		struct itself itself = { each, data };
+
+		r = list_itself(s, path, &itself, call, r, err);
+	}
+	return r;
 }
 
 int cm_session_stat(struct cm_session *s, const char *path, uint32_t flags,
@@ -111,6 +166,23 @@ int cm_session_remove(struct cm_session *s, const char *path, uint32_t flags,
 		return r;
 	return cm_provider_settle(s->provider, ops->file_remove(s, path, flags, call, err), what,
 				  err);
+}
+
+bool cm_session_has_paths(const struct cm_session *s)
+{
+	return s->provider->ops->file_paths && s->provider->config.failed;
+}
+
+int cm_session_paths(struct cm_session *s, const struct cm_paths_request *request,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	const struct cm_provider_ops *ops = s->provider->ops;
+	/* of a path that is none the provider tells, as of one that is not there */
+	int r = may(s, cm_session_has_paths(s), ".", "work on several paths", call, err);
+
+	if (r < 0 || !ops->file_paths)
+		return r;
+	return ops->file_paths(s, request, call, err);
 }
 
 int cm_session_watch(struct cm_session *s, const char *path,

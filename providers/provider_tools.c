@@ -12,6 +12,7 @@
 
 #define NOTE_MAX 1024
 #define POLL_MAX_MS 60000
+#define NS_PER_S INT64_C(1000000000)
 
 void cm_provider_note(const struct cm_provider *p, const char *fmt, ...)
 {
@@ -42,6 +43,14 @@ int cm_provider_random_hex(char buf[CM_PROVIDER_HEX_SIZE], struct cm_error *err)
 		return cm_error_set(err, CM_E_SYS, errno, "cannot get random bytes");
 	(void)snprintf(buf, CM_PROVIDER_HEX_SIZE, "%016" PRIx64, v);
 	return CM_OK;
+}
+
+void cm_path_info_set_mtime(struct cm_path_info *info, int64_t ns)
+{
+	int64_t rest = ns % NS_PER_S;
+
+	info->mtime_sec = ns / NS_PER_S - (rest < 0 ? 1 : 0);
+	info->mtime_nsec = (uint32_t)(rest + (rest < 0 ? NS_PER_S : 0));
 }
 
 int cm_call_sleep(const struct cm_call *call, int64_t ms, struct cm_error *err)

@@ -35,6 +35,7 @@ int cm_e2b_entry_read(const struct cm_json *v, struct cm_path_info *ret, struct 
 	struct cm_path_info info = { .path = cm_json_str(v, "path", "") };
 	int64_t size = 0;
 	int64_t mode = 0;
+	int64_t ns = 0;
 
 	if (target && target->type == CM_JSON_STRING && target->u.string[0] != '\0')
 		info.target = target->u.string;
@@ -49,8 +50,8 @@ int cm_e2b_entry_read(const struct cm_json *v, struct cm_path_info *ret, struct 
 	info.size = (uint64_t)size;
 	/* what it has of a link is what the link leads to */
 	info.mode = info.type == CM_PATH_LINK ? MODE_MASK : (uint32_t)mode & MODE_MASK;
-	if (changed && changed->type == CM_JSON_STRING)
-		(void)cm_e2b_time(changed->u.string, &info.mtime_ns);
+	if (changed && changed->type == CM_JSON_STRING && cm_e2b_time(changed->u.string, &ns))
+		cm_path_info_set_mtime(&info, ns);
 	info.owner = cm_json_str(v, "owner", NULL);
 	info.group = cm_json_str(v, "group", NULL);
 	*ret = info;

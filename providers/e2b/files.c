@@ -286,15 +286,18 @@ static bool make_range(uint64_t offset, uint64_t length, char *buf, size_t size)
 	return true;
 }
 
-int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offset, uint64_t length,
-		     int (*take)(void *data, const void *bytes, size_t len), void *data,
-		     const struct cm_call *call, struct cm_error *err)
+int cm_e2b_file_read(struct cm_session *session, const char *path,
+		     const struct cm_read_request *wanted, const struct cm_call *call,
+		     struct cm_error *err)
 {
 	struct cm_e2b_session *s = session_of(session);
 	CM_AUTO_FREE char *place = cm_e2b_place(s, path);
 	CM_AUTO_FREE char *url = NULL;
 	CM_AUTO_FREE char *what = NULL;
-	struct reading reading = { .skip = offset, .left = length, .take = take, .data = data };
+	struct reading reading = { .skip = wanted->offset,
+				   .left = wanted->length,
+				   .take = wanted->take,
+				   .data = wanted->data };
 	struct cm_e2b_headers headers;
 	struct cm_http_request request = { .method = "GET",
 					   .headers = headers.v,
@@ -315,7 +318,8 @@ int cm_e2b_file_read(struct cm_session *session, const char *path, uint64_t offs
 	request.url = url;
 	cm_e2b_headers_init(&headers, s, false);
 	/* whether it is there is asked all the same */
-	if (make_range(offset, length > 0 ? length : 1, range, sizeof(range)))
+	if (make_range(wanted->offset, wanted->length > 0 ? wanted->length : 1, range,
+		       sizeof(range)))
 		cm_e2b_headers_add(&headers, range);
 	r = cm_http_stream_open(cm_e2b_of(session)->http, &request, call, &stream, err);
 	if (r < 0) {

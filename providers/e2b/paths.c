@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "providers/e2b/files.h"
+#include "providers/remote/sorted.h"
 #include "runtime/base/fd.h"
 
 /* deeper than any path is long */
@@ -148,15 +149,19 @@ int cm_e2b_file_list(struct cm_session *session, const char *path, uint32_t flag
 		     int (*each)(void *data, const struct cm_path_info *info), void *data,
 		     const struct cm_call *call, struct cm_error *err)
 {
-	struct listing l = {
-		.session = session_of(session), .each = each, .data = data, .prefix_len = -1
-	};
+	struct cm_sorted sorted;
+	struct listing l = { .session = session_of(session),
+			     .each = cm_sorted_take,
+			     .data = &sorted,
+			     .prefix_len = -1 };
 	struct cm_json_doc *doc = NULL;
 	bool is_deep = (flags & CM_LIST_RECURSIVE) != 0;
 	CM_AUTO_FREE char *place = cm_e2b_place(l.session, path);
-	int r = place ? ask_list(l.session, place, is_deep ? DEPTH_ALL : 1, call, &doc, err)
-		      : cm_e2b_no_memory(err);
+	int r;
 
+	cm_sorted_init(&sorted, each, data);
+	r = place ? ask_list(l.session, place, is_deep ? DEPTH_ALL : 1, call, &doc, err)
+		  : cm_e2b_no_memory(err);
 	if (r == CM_OK) {
 		r = tell_entries(&l, cm_e2b_member(cm_json_root(doc), "entries", NULL), err);
 	} else if (r == CM_E_LIMIT && is_deep) {
@@ -165,6 +170,7 @@ int cm_e2b_file_list(struct cm_session *session, const char *path, uint32_t flag
 	}
 	if (r == CM_E_LIMIT)
 		cm_error_hint(err, "a command of the session lists it: casemate exec");
+	r = cm_sorted_end(&sorted, r, err);
 	cm_json_free(doc);
 	cm_strv_clear(&l.directories);
 	return r;

@@ -204,13 +204,31 @@ static void cancel(struct cm_files *f)
 
 /* --- what comes out ------------------------------------------------------------------------ */
 
+/* What an error is about, as its caller knows it; NULL: as it came. The caller frees. */
+static char *shown_name(const struct cm_files *f)
+{
+	const struct cm_files_where *where = &f->where;
+	const char *name = f->msg.name;
+	size_t len;
+
+	if (!where->asked || !where->shown)
+		return NULL;
+	if (strcmp(name, where->asked) == 0)
+		return cm_strdup(where->shown);
+	if (name[0] == '/' || strcmp(where->shown, ".") == 0)
+		return NULL;
+	len = strlen(where->shown);
+	return cm_asprintf("%s%s%s", where->shown, where->shown[len - 1] == '/' ? "" : "/", name);
+}
+
 static int take_error(struct cm_files *f)
 {
 	const struct cm_file_msg *msg = &f->msg;
 	enum cm_file_step step = (enum cm_file_step)msg->body.error.step;
+	CM_AUTO_FREE char *name = shown_name(f);
 	struct cm_error why = CM_ERROR_INIT;
 
-	(void)cm_files_error(&why, step, msg->body.error.error, msg->name, msg->value,
+	(void)cm_files_error(&why, step, msg->body.error.error, name ? name : msg->name, msg->value,
 			     f->where.session);
 	if ((msg->flags & CM_FRAMEF_GOES_ON) != 0) {
 		f->has_failed = true;

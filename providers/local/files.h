@@ -28,6 +28,12 @@ struct cm_files_where {
 	uint64_t generation;
 	/* as the agent's id, where the session's commands are root inside */
 	bool is_as_user;
+	/*
+	 * Where what is asked for is not named as it was given: that, and its name in errors, which are of it
+	 * or of what is below it, then. Both may be NULL.
+	 */
+	const char *asked;
+	const char *shown;
 	/* readable when it is to be given up; -1: never */
 	int cancel_fd;
 	/* What could not be done, where the rest goes on. May be NULL. */

@@ -269,13 +269,13 @@ static size_t bytes_of(char *const *v)
 	return n;
 }
 
-static char *put(char *at, char *const *v)
+/* With its NUL; where the next one goes. */
+static char *put(char *at, const char *text)
 {
-	for (; *v; v++) {
-		at = stpcpy(at, *v);
-		at++;
-	}
-	return at;
+	size_t size = strlen(text) + 1;
+
+	memcpy(at, text, size);
+	return at + size;
 }
 
 /* Room for most that are sent; one that is larger is allocated, in *ret_own. NULL: memory. */
@@ -283,11 +283,17 @@ static char *make_blob(const struct cm_jail_command *command, size_t len, char *
 {
 	static char usual[16384];
 	char *blob = usual;
+	char *at;
 
 	if (len > sizeof(usual))
 		blob = *ret_own = cm_malloc(len);
-	if (blob)
-		(void)put(put(stpcpy(blob, command->cwd) + 1, command->argv), command->env);
+	if (!blob)
+		return NULL;
+	at = put(blob, command->cwd);
+	for (size_t i = 0; command->argv[i]; i++)
+		at = put(at, command->argv[i]);
+	for (size_t i = 0; command->env[i]; i++)
+		at = put(at, command->env[i]);
 	return blob;
 }
 

@@ -348,6 +348,20 @@ static void lv_release(struct cm_session *session)
 	free(s);
 }
 
+int cm_local_session_of(struct cm_provider *p, const struct cm_local_reached *reached,
+			struct cm_session **ret, struct cm_error *err)
+{
+	struct cm_session *s = NULL;
+	int r = new_session(p, reached->id, NULL, &s, err);
+
+	if (r < 0 || !s)
+		return r;
+	s->was_running = true;
+	((struct cm_lv_session *)s)->reached = reached;
+	*ret = s;
+	return CM_OK;
+}
+
 static int lv_create(struct cm_provider *p, const struct cm_spec *asked, const struct cm_call *call,
 		     struct cm_session **ret, struct cm_error *err)
 {
@@ -489,8 +503,8 @@ const struct cm_provider_ops cm_local_ops = {
 		CM_CAP_LIMIT_PIDS | CM_CAP_LIMIT_FILES | CM_CAP_LIMIT_TIME | CM_CAP_LIMIT_SESSIONS |
 		CM_CAP_EXEC_TIMEOUT | CM_CAP_HOST_FILES | CM_CAP_ROOTFS | CM_CAP_GIT_PINNED |
 		CM_CAP_LEVEL | CM_CAP_RETENTION | CM_CAP_ROOT_USER | CM_CAP_STDIN | CM_CAP_TTY |
-		CM_CAP_SIGNAL | CM_CAP_DETACH | CM_CAP_FILES | CM_CAP_WATCH | CM_CAP_LABELS |
-		CM_CAP_CHECKOUT,
+		CM_CAP_SIGNAL | CM_CAP_DETACH | CM_CAP_FILES | CM_CAP_AS_USER | CM_CAP_WATCH |
+		CM_CAP_LABELS | CM_CAP_CHECKOUT,
 	.open = lv_open,
 	.close = lv_close,
 	.probe = lv_probe,
@@ -512,5 +526,6 @@ const struct cm_provider_ops cm_local_ops = {
 	.file_mkdir = cm_lv_file_mkdir,
 	.file_move = cm_lv_file_move,
 	.file_remove = cm_lv_file_remove,
+	.file_paths = cm_lv_file_paths,
 	.file_watch = cm_lv_file_watch,
 };

@@ -37,14 +37,17 @@ int cm_lv_call_open(struct cm_lv_call *c, const struct cm_call *call, struct cm_
 	int r = 0;
 
 	*c = (struct cm_lv_call){ .call = call, .fd = -1, .timer_fd = -1 };
-	if (call->cancel_fd < 0 && call->deadline_ms == INT64_MAX)
+	/* one alone is waited for as it is */
+	if (call->deadline_ms == INT64_MAX) {
+		c->fd = call->cancel_fd;
 		return CM_OK;
+	}
 	c->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->fd < 0)
 		r = -errno;
 	if (r == 0 && call->cancel_fd >= 0)
 		r = add(c->fd, call->cancel_fd);
-	if (r == 0 && call->deadline_ms != INT64_MAX)
+	if (r == 0)
 		r = add_timer(c);
 	if (r == 0)
 		return CM_OK;
@@ -55,7 +58,9 @@ int cm_lv_call_open(struct cm_lv_call *c, const struct cm_call *call, struct cm_
 void cm_lv_call_close(struct cm_lv_call *c)
 {
 	cm_fd_close(&c->timer_fd);
-	cm_fd_close(&c->fd);
+	if (c->fd != c->call->cancel_fd)
+		cm_fd_close(&c->fd);
+	c->fd = -1;
 }
 
 int cm_lv_call_check(const struct cm_call *call, struct cm_error *err)

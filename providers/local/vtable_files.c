@@ -22,19 +22,63 @@ struct operation {
 	struct cm_lv_quiet quiet;
 };
 
+static void tell_failed(const struct operation *op, const struct cm_error *why)
+{
+	const struct cm_provider_config *config = &op->session->base.provider->config;
+
+	config->failed(config->data, why);
+}
+
+static bool can_tell_failed(const struct operation *op)
+{
+	return op->session->base.provider->config.failed != NULL;
+}
+
 static void on_failed(void *data, const struct cm_error *why)
 {
 	struct operation *op = data;
 
-	if (op->failed.code == 0)
+	if (can_tell_failed(op))
+		tell_failed(op, why);
+	else if (op->failed.code == 0)
 		op->failed = *why;
 }
 
-static int begin(struct operation *op, struct cm_session *s, const struct cm_call *call,
-		 const struct cm_files_request *request, struct cm_error *err)
+/* Connected to the session, by what its caller has or on our own. */
+static int reach(struct operation *op, const struct cm_call *call, struct cm_files_where *where,
+		 struct cm_error *err)
 {
+	const struct cm_local_reached *reached = op->session->reached;
 	const struct cm_lv_want want = { NULL, NULL };
-	struct cm_files_where where;
+	int r;
+
+	if (reached) {
+		where->jail = reached->jail;
+		where->cwd = reached->cwd;
+		where->generation = reached->generation;
+		return CM_OK;
+	}
+	r = cm_lv_reach(op->session, &want, call, &op->l, err);
+	if (r < 0)
+		return r;
+	where->jail = &op->l->jail;
+	where->cwd = cm_local_cwd(op->l);
+	where->generation = op->l->session.record.generation;
+	return CM_OK;
+}
+
+/* shown: what the request's path is called in errors; NULL: as it is. */
+static int begin_as(struct operation *op, struct cm_session *s, const struct cm_call *call,
+		    const struct cm_files_request *request, const char *shown, struct cm_error *err)
+{
+	struct cm_files_where where = {
+		.session = s->id,
+		.is_as_user = s->is_as_user,
+		.asked = shown ? request->paths[0] : NULL,
+		.shown = shown,
+		.failed = on_failed,
+		.data = op,
+	};
 	int r;
 
 	memset(op, 0, sizeof(*op));
@@ -42,19 +86,17 @@ static int begin(struct operation *op, struct cm_session *s, const struct cm_cal
 	cm_lv_quiet_begin(&op->quiet);
 	r = cm_lv_call_open(&op->call, call, err);
 	if (r == CM_OK)
-		r = cm_lv_reach(op->session, &want, call, &op->l, err);
+		r = reach(op, call, &where, err);
 	if (r < 0)
 		return r;
-	where = (struct cm_files_where){
-		.jail = &op->l->jail,
-		.session = s->id,
-		.cwd = cm_local_cwd(op->l),
-		.generation = op->l->session.record.generation,
-		.cancel_fd = op->call.fd,
-		.failed = on_failed,
-		.data = op,
-	};
+	where.cancel_fd = op->call.fd;
 	return cm_files_open(&where, request, &op->f, err);
+}
+
+static int begin(struct operation *op, struct cm_session *s, const struct cm_call *call,
+		 const struct cm_files_request *request, struct cm_error *err)
+{
+	return begin_as(op, s, call, request, NULL, err);
 }
 
 /* Ended from inside or by a stop is nothing that the caller asked for. */
@@ -78,6 +120,11 @@ static int settle(const struct operation *op, int r, struct cm_error *err)
 static int end(struct operation *op, int r, struct cm_error *err)
 {
 	r = settle(op, r, err);
+	if (r < 0 && op->f && op->f->is_refusal && op->f->why.code == r && can_tell_failed(op)) {
+		tell_failed(op, &op->f->why);
+		cm_error_clear(err);
+		r = CM_OK;
+	}
 	if (r == CM_OK && op->failed.code != 0) {
 		if (err)
 			*err = op->failed;
@@ -116,46 +163,40 @@ static int change(struct cm_session *s, const struct cm_files_request *request,
 
 /* --- content ------------------------------------------------------------------------------- */
 
-struct taker {
-	int (*take)(void *data, const void *bytes, size_t len);
-	void *data;
-};
-
-static int take(const struct taker *t, const void *bytes, size_t len, struct cm_error *err)
+static int taken(int r, struct cm_error *err)
 {
-	int r = t->take(t->data, bytes, len);
-
 	return r == 0 ? CM_OK
 		      : cm_error_set(err, CM_E_SYS, r < 0 ? -r : r, "cannot take what was read");
 }
 
-static int take_hole(const struct taker *t, uint64_t len, struct cm_error *err)
+static int take_hole(const struct cm_read_request *read, uint64_t len)
 {
-	static const char zeros[65536];
-	int r = CM_OK;
+	/* not const: so it takes no room in the program */
+	static char zeros[65536];
+	int r = 0;
 
-	while (len > 0 && r == CM_OK) {
+	if (read->take_hole)
+		return read->take_hole(read->data, len);
+	while (len > 0 && r == 0) {
 		size_t n = len < sizeof(zeros) ? (size_t)len : sizeof(zeros);
 
-		r = take(t, zeros, n, err);
+		r = read->take(read->data, zeros, n);
 		len -= n;
 	}
 	return r;
 }
 
-int cm_lv_file_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		    int (*take_fn)(void *data, const void *bytes, size_t len), void *data,
+int cm_lv_file_read(struct cm_session *s, const char *path, const struct cm_read_request *read,
 		    const struct cm_call *call, struct cm_error *err)
 {
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "read",
-		.flags = length != UINT64_MAX ? CM_FILEF_LENGTH : 0,
-		.offset = offset,
-		.length = length != UINT64_MAX ? length : 0,
+		.flags = read->length != UINT64_MAX ? CM_FILEF_LENGTH : 0,
+		.offset = read->offset,
+		.length = read->length != UINT64_MAX ? read->length : 0,
 		.paths = paths,
 	};
-	const struct taker taker = { take_fn, data };
 	struct operation op;
 	int r = begin(&op, s, call, &request, err);
 
@@ -165,22 +206,41 @@ int cm_lv_file_read(struct cm_session *s, const char *path, uint64_t offset, uin
 			break;
 		r = CM_OK;
 		if (op.f->msg.type == CM_FRAME_DATA)
-			r = take(&taker, op.f->msg.data, op.f->msg.len, err);
+			r = taken(read->take(read->data, op.f->msg.data, op.f->msg.len), err);
 		else if (op.f->msg.type == CM_FRAME_HOLE)
-			r = take_hole(&taker, op.f->msg.value, err);
+			r = taken(take_hole(read, op.f->msg.value), err);
 	}
 	return end(&op, r, err);
+}
+
+/* All holes that come next. */
+static int send_holes(struct cm_file_writer *w, const struct cm_write_request *request)
+{
+	uint64_t len;
+
+	while (request->pass_hole && (len = request->pass_hole(request->data)) > 0) {
+		if (cm_file_put_plain(w, CM_FRAME_HOLE, len) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* 0, *ret_error being why the caller has no more; -1: the operation is over. */
 static int send_content(struct operation *op, const struct cm_write_request *request,
 			int *ret_error)
 {
+	struct cm_file_writer *w = &op->f->writer;
+
 	for (;;) {
 		size_t size;
-		void *to = cm_file_space(&op->f->writer, &size);
+		void *to;
 		ssize_t n;
 
+		if (request->waits && cm_files_wait_input(op->f, request->wait_fd) == 0)
+			return -1;
+		if (send_holes(w, request) < 0)
+			return -1;
+		to = cm_file_space(w, &size);
 		if (!to)
 			return -1;
 		n = request->fill(request->data, to, size);
@@ -188,9 +248,11 @@ static int send_content(struct operation *op, const struct cm_write_request *req
 			*ret_error = (int)-n;
 		if (n <= 0)
 			return 0;
-		cm_file_commit(&op->f->writer, (size_t)n);
-		/* a file that takes everything at once would not hear of it */
-		if (cm_lv_call_check(op->call.call, NULL) < 0)
+		cm_file_commit(w, (size_t)n);
+		/* more may be long in coming; and a file that takes everything at once would not hear that
+		 * the caller gives up */
+		if (request->waits ? cm_file_flush(w) < 0
+				   : cm_lv_call_check(op->call.call, NULL) < 0)
 			return -1;
 	}
 }
@@ -262,18 +324,24 @@ static enum cm_path_type type_of(uint32_t mode)
 	}
 }
 
-static int tell_entry(const struct cm_file_msg *msg,
+/* itself: the name of what is told without one; NULL: nothing is. */
+static int tell_entry(const struct cm_file_msg *msg, const char *itself,
 		      int (*each)(void *data, const struct cm_path_info *info), void *data)
 {
 	const struct cm_file_entry *e = &msg->body.entry;
 	char owner[ID_SIZE];
 	char group[ID_SIZE];
 	const struct cm_path_info info = {
-		.path = msg->name,
+		.path = itself && strcmp(msg->name, itself) == 0 ? "" : msg->name,
 		.type = type_of(e->mode),
 		.mode = e->mode & CM_FILE_MODE_MASK,
+		.full_mode = e->mode,
 		.size = e->size,
-		.mtime_ns = e->mtime_sec * 1000000000 + e->mtime_nsec,
+		.allocated = e->allocated,
+		.links = e->n_links,
+		.has_usage = true,
+		.mtime_sec = e->mtime_sec,
+		.mtime_nsec = e->mtime_nsec,
 		.target = S_ISLNK(e->mode) ? msg->target : NULL,
 		.owner = owner,
 		.group = group,
@@ -284,38 +352,55 @@ static int tell_entry(const struct cm_file_msg *msg,
 	return each(data, &info);
 }
 
-static int entries(struct cm_session *s, const struct cm_files_request *request,
+/* shown: of what is to be told itself, too, its name in errors; NULL: of nothing. */
+static int entries(struct cm_session *s, const struct cm_files_request *request, const char *shown,
 		   int (*each)(void *data, const struct cm_path_info *info), void *data,
 		   const struct cm_call *call, struct cm_error *err)
 {
+	const char *itself = shown ? request->paths[0] : NULL;
 	struct operation op;
-	int r = begin(&op, s, call, request, err);
+	int r = begin_as(&op, s, call, request, shown, err);
 
 	while (r == CM_OK) {
 		r = cm_files_next(op.f, err);
 		if (r <= 0)
 			break;
-		r = op.f->msg.type == CM_FRAME_ENTRY ? tell_entry(&op.f->msg, each, data)
+		r = op.f->msg.type == CM_FRAME_ENTRY ? tell_entry(&op.f->msg, itself, each, data)
 						     : malformed(err);
 	}
 	return end(&op, r, err);
+}
+
+static uint32_t list_flags(uint32_t flags)
+{
+	return (flags & CM_LIST_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0;
+}
+
+static uint32_t stat_flags(uint32_t flags)
+{
+	return (flags & CM_STAT_FOLLOW) != 0 ? CM_FILEF_FOLLOW : 0;
 }
 
 int cm_lv_file_list(struct cm_session *s, const char *path, uint32_t flags,
 		    int (*each)(void *data, const struct cm_path_info *info), void *data,
 		    const struct cm_call *call, struct cm_error *err)
 {
-	/* of what is no directory there is nothing to list */
-	CM_AUTO_FREE char *dir = cm_asprintf("%s/", path);
-	const char *const paths[] = { dir, NULL };
+	bool is_any = (flags & CM_LIST_ANY) != 0;
+	/*
+	 * Of what is no directory there is nothing to list; or it is told by the name that it was asked for
+	 * with, which no entry has that begins so.
+	 */
+	CM_AUTO_FREE char *asked = is_any ? cm_asprintf("%s%s", path[0] == '/' ? "" : "./", path)
+					  : cm_asprintf("%s/", path);
+	const char *const paths[] = { asked, NULL };
 	const struct cm_files_request request = {
 		.op = "ls",
-		.flags = (flags & CM_LIST_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0,
+		.flags = list_flags(flags),
 		.paths = paths,
 	};
 
-	return dir ? entries(s, &request, each, data, call, err)
-		   : cm_error_set(err, CM_E_NOMEM, 0, "no memory for the list");
+	return asked ? entries(s, &request, is_any ? path : NULL, each, data, call, err)
+		     : cm_error_set(err, CM_E_NOMEM, 0, "no memory for the list");
 }
 
 int cm_lv_file_stat(struct cm_session *s, const char *path, uint32_t flags,
@@ -325,14 +410,26 @@ int cm_lv_file_stat(struct cm_session *s, const char *path, uint32_t flags,
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "stat",
-		.flags = (flags & CM_STAT_FOLLOW) != 0 ? CM_FILEF_FOLLOW : 0,
+		.flags = stat_flags(flags),
 		.paths = paths,
 	};
 
-	return entries(s, &request, each, data, call, err);
+	return entries(s, &request, NULL, each, data, call, err);
 }
 
 /* --- changes ------------------------------------------------------------------------------- */
+
+static uint32_t mkdir_flags(uint32_t flags, uint32_t mode)
+{
+	return ((flags & CM_MKDIR_PARENTS) != 0 ? CM_FILEF_PARENTS : 0U) |
+	       (mode != UINT32_MAX ? CM_FILEF_MODE : 0U);
+}
+
+static uint32_t remove_flags(uint32_t flags)
+{
+	return ((flags & CM_REMOVE_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0U) |
+	       ((flags & CM_REMOVE_FORCE) != 0 ? CM_FILEF_FORCE : 0U);
+}
 
 int cm_lv_file_mkdir(struct cm_session *s, const char *path, uint32_t flags, uint32_t mode,
 		     const struct cm_call *call, struct cm_error *err)
@@ -340,8 +437,7 @@ int cm_lv_file_mkdir(struct cm_session *s, const char *path, uint32_t flags, uin
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "mkdir",
-		.flags = ((flags & CM_MKDIR_PARENTS) != 0 ? CM_FILEF_PARENTS : 0U) |
-			 (mode != UINT32_MAX ? CM_FILEF_MODE : 0U),
+		.flags = mkdir_flags(flags, mode),
 		.mode = mode != UINT32_MAX ? mode & CM_FILE_MODE_MASK : 0,
 		.paths = paths,
 	};
@@ -368,50 +464,72 @@ int cm_lv_file_remove(struct cm_session *s, const char *path, uint32_t flags,
 	const char *const paths[] = { path, NULL };
 	const struct cm_files_request request = {
 		.op = "rm",
-		.flags = ((flags & CM_REMOVE_RECURSIVE) != 0 ? CM_FILEF_RECURSIVE : 0U) |
-			 ((flags & CM_REMOVE_FORCE) != 0 ? CM_FILEF_FORCE : 0U),
+		.flags = remove_flags(flags),
 		.paths = paths,
 	};
 
 	return change(s, &request, call, err);
 }
 
+/* --- several paths ------------------------------------------------------------------------- */
+
+/* As its arguments have them: the jail goes on where one of them fails. */
+int cm_lv_file_paths(struct cm_session *s, const struct cm_paths_request *several,
+		     const struct cm_call *call, struct cm_error *err)
+{
+	struct cm_files_request request = { .paths = several->paths };
+
+	switch (several->kind) {
+	case CM_PATHS_LIST:
+		request.op = "ls";
+		request.flags = list_flags(several->flags);
+		return entries(s, &request, NULL, several->each, several->data, call, err);
+	case CM_PATHS_STAT:
+		request.op = "stat";
+		request.flags = stat_flags(several->flags);
+		return entries(s, &request, NULL, several->each, several->data, call, err);
+	case CM_PATHS_MKDIR:
+		request.op = "mkdir";
+		request.flags = mkdir_flags(several->flags, several->mode);
+		request.mode = several->mode != UINT32_MAX ? several->mode & CM_FILE_MODE_MASK : 0;
+		return change(s, &request, call, err);
+	case CM_PATHS_REMOVE:
+		request.op = "rm";
+		request.flags = remove_flags(several->flags);
+		return change(s, &request, call, err);
+	}
+	return cm_error_set(err, CM_E_BUG, 0, "no such operation on files");
+}
+
 /* --- watching ------------------------------------------------------------------------------ */
 
-/* False: it is nothing to be told. */
+/* False: no event that we know. */
 static bool event_of(const struct cm_file_msg *msg, struct cm_watch_event *ret)
 {
-	*ret = (struct cm_watch_event){ .path = msg->name };
-	switch ((enum cm_file_event_kind)msg->body.event.kind) {
-	case CM_FILE_EVENT_READY:
-		ret->kind = CM_WATCH_READY;
-		return true;
-	case CM_FILE_EVENT_CREATED:
-		ret->kind = CM_WATCH_CREATED;
-		return true;
-	case CM_FILE_EVENT_MODIFIED:
-		ret->kind = CM_WATCH_MODIFIED;
-		return true;
-	case CM_FILE_EVENT_ATTRIBUTES:
-		ret->kind = CM_WATCH_ATTRIBUTES;
-		return true;
-	case CM_FILE_EVENT_REMOVED:
-		ret->kind = CM_WATCH_REMOVED;
-		return true;
-	case CM_FILE_EVENT_RENAMED:
-		*ret = (struct cm_watch_event){ CM_WATCH_RENAMED, msg->target, msg->name };
-		return true;
-	case CM_FILE_EVENT_OVERFLOW:
-		ret->kind = CM_WATCH_OVERFLOW;
-		return true;
-	/* what was written was told; what is there after an overflow its reader looks for */
-	case CM_FILE_EVENT_CLOSED:
-	case CM_FILE_EVENT_FOUND:
-	case CM_FILE_EVENT_GONE:
-	case CM_FILE_EVENT_COUNT_:
-		break;
-	}
-	return false;
+	static const enum cm_watch_kind kinds[CM_FILE_EVENT_COUNT_] = {
+		[CM_FILE_EVENT_READY] = CM_WATCH_READY,
+		[CM_FILE_EVENT_CREATED] = CM_WATCH_CREATED,
+		[CM_FILE_EVENT_MODIFIED] = CM_WATCH_MODIFIED,
+		[CM_FILE_EVENT_CLOSED] = CM_WATCH_CLOSED,
+		[CM_FILE_EVENT_ATTRIBUTES] = CM_WATCH_ATTRIBUTES,
+		[CM_FILE_EVENT_REMOVED] = CM_WATCH_REMOVED,
+		[CM_FILE_EVENT_RENAMED] = CM_WATCH_RENAMED,
+		[CM_FILE_EVENT_OVERFLOW] = CM_WATCH_OVERFLOW,
+		[CM_FILE_EVENT_FOUND] = CM_WATCH_FOUND,
+		[CM_FILE_EVENT_GONE] = CM_WATCH_GONE,
+	};
+	uint32_t kind = msg->body.event.kind;
+	bool is_directory = (msg->body.event.flags & CM_FILE_EVENTF_DIRECTORY) != 0;
+
+	if (kind >= CM_FILE_EVENT_COUNT_ || kinds[kind] == 0)
+		return false;
+	*ret = (struct cm_watch_event){
+		.kind = kinds[kind],
+		.path = kind == CM_FILE_EVENT_RENAMED ? msg->target : msg->name,
+		.to = kind == CM_FILE_EVENT_RENAMED ? msg->name : NULL,
+		.type = is_directory ? CM_PATH_DIRECTORY : CM_PATH_OTHER,
+	};
+	return true;
 }
 
 int cm_lv_file_watch(struct cm_session *s, const char *path,
@@ -429,12 +547,9 @@ int cm_lv_file_watch(struct cm_session *s, const char *path,
 		r = cm_files_next(op.f, err);
 		if (r <= 0)
 			break;
-		if (op.f->msg.type != CM_FRAME_EVENT)
-			r = malformed(err);
-		else if (event_of(&op.f->msg, &event))
-			r = each(data, &event);
-		else
-			r = CM_OK;
+		r = op.f->msg.type == CM_FRAME_EVENT && event_of(&op.f->msg, &event)
+			    ? each(data, &event)
+			    : malformed(err);
 	}
 	return end(&op, r, err);
 }

@@ -16,6 +16,8 @@ struct cm_lv_session {
 	struct cm_session base;
 	/* its session root; NULL: as the environment says */
 	char *root;
+	/* its caller has a connection to it, which file operations go over; NULL: each makes its own */
+	const struct cm_local_reached *reached;
 };
 
 /* --- vtable_call.c: how long, and until when -------------------------------------------------- */
@@ -98,8 +100,7 @@ int cm_lv_exec_list(struct cm_session *s, const struct cm_call *call,
 		    int (*each)(void *data, const struct cm_exec_info *info), void *data,
 		    struct cm_error *err);
 
-int cm_lv_file_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		    int (*take_fn)(void *data, const void *bytes, size_t len), void *data,
+int cm_lv_file_read(struct cm_session *s, const char *path, const struct cm_read_request *read,
 		    const struct cm_call *call, struct cm_error *err);
 int cm_lv_file_write(struct cm_session *s, const char *path, const struct cm_write_request *write,
 		     const struct cm_call *call, struct cm_error *err);
@@ -115,6 +116,8 @@ int cm_lv_file_move(struct cm_session *s, const char *from, const char *to, uint
 		    const struct cm_call *call, struct cm_error *err);
 int cm_lv_file_remove(struct cm_session *s, const char *path, uint32_t flags,
 		      const struct cm_call *call, struct cm_error *err);
+int cm_lv_file_paths(struct cm_session *s, const struct cm_paths_request *several,
+		     const struct cm_call *call, struct cm_error *err);
 int cm_lv_file_watch(struct cm_session *s, const char *path,
 		     int (*each)(void *data, const struct cm_watch_event *event), void *data,
 		     const struct cm_call *call, struct cm_error *err);

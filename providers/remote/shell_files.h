@@ -17,8 +17,7 @@
 #include "providers/provider.h"
 
 /* Regular files alone. */
-int cm_shell_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		  int (*take)(void *data, const void *bytes, size_t len), void *data,
+int cm_shell_read(struct cm_session *s, const char *path, const struct cm_read_request *request,
 		  const struct cm_call *call, struct cm_error *err);
 /*
  * A new file, and one with CM_WRITE_ATOMIC, is written beside its place and moved there when it is whole;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is in a session's directories. */
 #include "providers/remote/shell_files_internal.h"
+#include "providers/remote/sorted.h"
 #include "runtime/base/fd.h"
 
 /* $1 path, $2 "1" for all below, $3 what find calls */
@@ -79,11 +80,16 @@ int cm_shell_list(struct cm_session *s, const char *path, uint32_t flags,
 	CM_AUTO_FREE char *name = NULL;
 	const char *args[] = { NULL, (flags & CM_LIST_RECURSIVE) != 0 ? "1" : "0", CM_SHELL_EACH,
 			       NULL };
-	struct listing l = { .each = each, .data = data };
+	struct cm_sorted sorted;
+	struct listing l = { .each = cm_sorted_take, .data = &sorted };
 	int r = cm_shell_path(path, &name, err);
 
+	if (r < 0)
+		return r;
 	args[0] = name;
-	return r < 0 ? r : run(s, list_script, args, &l, "list", path, call, err);
+	cm_sorted_init(&sorted, each, data);
+	r = run(s, list_script, args, &l, "list", path, call, err);
+	return cm_sorted_end(&sorted, r, err);
 }
 
 int cm_shell_stat(struct cm_session *s, const char *path, uint32_t flags,

@@ -196,6 +196,7 @@ static bool read_entry(const struct cm_buf *text, struct cm_path_info *ret)
 {
 	const char *f[N_FIELDS];
 	const char *at = text->data;
+	int64_t ns = 0;
 
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		f[i] = at;
@@ -206,8 +207,11 @@ static bool read_entry(const struct cm_buf *text, struct cm_path_info *ret)
 				      .target = f[0][0] == 'l' ? f[6] : NULL,
 				      .owner = f[4][0] ? f[4] : NULL,
 				      .group = f[5][0] ? f[5] : NULL };
-	return strlen(f[0]) == 1 && read_mode(f[1], &ret->mode) &&
-	       cm_shell_number(f[2], INT64_MAX, &ret->size) && read_time(f[3], &ret->mtime_ns);
+	if (strlen(f[0]) != 1 || !read_mode(f[1], &ret->mode) ||
+	    !cm_shell_number(f[2], INT64_MAX, &ret->size) || !read_time(f[3], &ns))
+		return false;
+	cm_path_info_set_mtime(ret, ns);
+	return true;
 }
 
 static int finish_entry(struct cm_shell_entries *e)

@@ -17,28 +17,30 @@ static const char read_script[] =
 		     "if [ \"$2\" = 0 ]; then exec head -c \"$3\" <\"$1\"; fi\n"
 		     "tail -c \"+$(($2 + 1))\" <\"$1\" 2>/dev/null | head -c \"$3\"\n";
 
-int cm_shell_read(struct cm_session *s, const char *path, uint64_t offset, uint64_t length,
-		  int (*take)(void *data, const void *bytes, size_t len), void *data,
+int cm_shell_read(struct cm_session *s, const char *path, const struct cm_read_request *request,
 		  const struct cm_call *call, struct cm_error *err)
 {
 	CM_AUTO_FREE char *name = NULL;
 	char from[32];
 	char count[32] = "";
 	const char *args[] = { NULL, from, count, NULL };
-	struct cm_shell shell = {
-		.session = s, .script = read_script, .args = args, .take = take, .take_data = data
-	};
+	struct cm_shell shell = { .session = s,
+				  .script = read_script,
+				  .args = args,
+				  .take = request->take,
+				  .take_data = request->data };
 	struct cm_shell_end end;
 	int r = cm_shell_path(path, &name, err);
 
 	if (r < 0)
 		return r;
-	if (offset >= INT64_MAX)
-		return cm_error_set(err, CM_E_INVALID, 0, "no file has a byte %" PRIu64, offset);
+	if (request->offset >= INT64_MAX)
+		return cm_error_set(err, CM_E_INVALID, 0, "no file has a byte %" PRIu64,
+				    request->offset);
 	args[0] = name;
-	(void)snprintf(from, sizeof(from), "%" PRIu64, offset);
-	if (length < INT64_MAX)
-		(void)snprintf(count, sizeof(count), "%" PRIu64, length);
+	(void)snprintf(from, sizeof(from), "%" PRIu64, request->offset);
+	if (request->length < INT64_MAX)
+		(void)snprintf(count, sizeof(count), "%" PRIu64, request->length);
 	r = cm_shell_run(&shell, call, &end, err);
 	if (r == CM_OK && end.exit_code != 0)
 		r = cm_shell_file_error(&end, "read", path, err);

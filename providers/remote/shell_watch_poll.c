@@ -93,7 +93,8 @@ static int add(struct cm_shell_snapshots *s, const struct cm_path_info *info)
 	}
 	h = cm_hash(CM_HASH_START, &info->type, sizeof(info->type));
 	h = cm_hash(h, &info->size, sizeof(info->size));
-	item.content = cm_hash(h, &info->mtime_ns, sizeof(info->mtime_ns));
+	h = cm_hash(h, &info->mtime_sec, sizeof(info->mtime_sec));
+	item.content = cm_hash(h, &info->mtime_nsec, sizeof(info->mtime_nsec));
 	/* of a directory that is what is in it, and that is told by itself */
 	if (info->type == CM_PATH_DIRECTORY)
 		item.content = 0;

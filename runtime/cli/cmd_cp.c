@@ -9,8 +9,6 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/copy_line.h"
 #include "runtime/cli/file_session.h"
-#include "runtime/cli/file_sink.h"
-#include "runtime/cli/file_source.h"
 
 static int open_session(const struct cm_copy *c, const struct cm_file_place *place,
 			struct cm_file_session *s)
@@ -81,34 +79,6 @@ static int get(const struct cm_copy *c)
 	return status;
 }
 
-/* To standard output: the content of one file. */
-static int print(const struct cm_copy *c)
-{
-	static struct cm_file_sink sink;
-	const char *paths[] = { c->from.path, NULL };
-	const struct cm_files_request request = { .op = "read", .paths = paths };
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_file_session s;
-	struct cm_files *f = NULL;
-	int status = open_session(c, &c->from, &s);
-	int r;
-
-	if (status == 0) {
-		cm_file_sink_init(&sink, s.cancel_fd);
-		r = cm_file_session_begin(&s, &request, &f, &err);
-		while (r >= 0 && (r = cm_files_next(f, &err)) == 1) {
-			if (f->msg.type == CM_FRAME_DATA || f->msg.type == CM_FRAME_HOLE)
-				r = cm_file_sink_take(&sink, &f->msg, &err);
-		}
-		if (r == 0)
-			r = cm_file_sink_end(&sink, &err);
-		cm_file_sink_close(&sink);
-		status = cm_file_session_end(&s, f, r, &err);
-	}
-	cm_file_session_close(&s);
-	return status;
-}
-
 /* --- into a session ------------------------------------------------------------------------ */
 
 static int begin_put(const struct cm_copy *c, struct cm_file_session *s, struct cm_files **ret,
@@ -158,27 +128,6 @@ static int put(const struct cm_copy *c)
 			r = cm_file_send_tree(&sender, fd, name, "");
 			r = finish_put(f, r, &err);
 		}
-		status = cm_file_session_end(&s, f, r, &err);
-	}
-	cm_file_session_close(&s);
-	return status;
-}
-
-/* From standard input: one file. */
-static int write_input(const struct cm_copy *c)
-{
-	const char *paths[] = { c->to.path, NULL };
-	const struct cm_files_request request = { .op = "write", .paths = paths };
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_file_session s;
-	struct cm_files *f = NULL;
-	int status = open_session(c, &c->to, &s);
-	int r;
-
-	if (status == 0) {
-		r = cm_file_session_begin(&s, &request, &f, &err);
-		if (r == CM_OK)
-			r = cm_file_source_send(f, &err);
 		status = cm_file_session_end(&s, f, r, &err);
 	}
 	cm_file_session_close(&s);
@@ -254,8 +203,6 @@ static int between(const struct cm_copy *c)
 int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv)
 {
 	static const struct cm_copy_ways ways = {
-		.write_input = write_input,
-		.print = print,
 		.get = get,
 		.put = put,
 		.between = between,

@@ -140,9 +140,9 @@ int cm_copy_read(struct cm_cli *cli, int argc, char **argv, const struct cm_cli_
 int cm_copy_carry_out(const struct cm_copy *c, const struct cm_copy_ways *ways)
 {
 	if (c->from.kind == CM_PLACE_STREAM)
-		return ways->write_input(c);
+		return cm_copy_write_input(c);
 	if (c->to.kind == CM_PLACE_STREAM)
-		return ways->print(c);
+		return cm_copy_print(c);
 	if (c->to.kind == CM_PLACE_HERE)
 		return ways->get(c);
 	return c->from.kind == CM_PLACE_HERE ? ways->put(c) : ways->between(c);

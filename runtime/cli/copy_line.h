@@ -22,11 +22,8 @@ struct cm_copy {
 	char name[NAME_MAX + 1];
 };
 
-/* What each copy is, by its two ends; the exit status. */
+/* What each copy of a tree is, by its two ends; the exit status. */
 struct cm_copy_ways {
-	/* from standard input, to standard output */
-	int (*write_input)(const struct cm_copy *c);
-	int (*print)(const struct cm_copy *c);
 	int (*get)(const struct cm_copy *c);
 	int (*put)(const struct cm_copy *c);
 	int (*between)(const struct cm_copy *c);
@@ -36,6 +33,9 @@ struct cm_copy_ways {
 int cm_copy_read(struct cm_cli *cli, int argc, char **argv, const struct cm_cli_option *more,
 		 struct cm_copy *ret, struct cm_error *err);
 int cm_copy_carry_out(const struct cm_copy *c, const struct cm_copy_ways *ways);
+/* From standard input, to standard output: the content of one file. The exit status. */
+int cm_copy_write_input(const struct cm_copy *c);
+int cm_copy_print(const struct cm_copy *c);
 
 /* Something failed on this side: printed; the exit status. */
 int cm_copy_fail_here(const struct cm_copy *c, enum cm_file_step step, int error, const char *path);

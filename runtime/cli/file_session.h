@@ -5,9 +5,7 @@
 
 #include "providers/local/files.h"
 #include "runtime/cli/cli.h"
-
-/* As cat, cp and rm have it: the session is there, and this could not be done in it. */
-#define CM_EXIT_FILE 1
+#include "runtime/cli/file_access.h"
 
 struct cm_file_session {
 	struct cm_cli *cli;

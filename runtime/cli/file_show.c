@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries and events of file operations, as lines for people and for programs. */
 #include "runtime/cli/file_show.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/json_write.h"
+#include "runtime/base/num.h"
 #include "runtime/base/text.h"
 
 /* years of four digits */
@@ -17,16 +20,21 @@
 /* "2026-11-29T20:52:26": what comes before the fraction */
 #define SECONDS_LEN 19
 #define TIME_SIZE 40
+#define OWNER_WIDTH 5
 
-const char *cm_file_type_name(uint32_t mode)
+static const char *type_name(const struct cm_path_info *info)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
+	switch (info->type) {
+	case CM_PATH_FILE:
 		return "file";
-	case S_IFDIR:
+	case CM_PATH_DIRECTORY:
 		return "directory";
-	case S_IFLNK:
+	case CM_PATH_LINK:
 		return "symlink";
+	case CM_PATH_OTHER:
+		break;
+	}
+	switch (info->full_mode & S_IFMT) {
 	case S_IFIFO:
 		return "fifo";
 	case S_IFSOCK:
@@ -39,22 +47,41 @@ const char *cm_file_type_name(uint32_t mode)
 	}
 }
 
+static uint32_t mode_of(const struct cm_path_info *info)
+{
+	return (info->full_mode != 0 ? info->full_mode : info->mode) & 07777U;
+}
+
 /* With nanoseconds; "" for what has no such form. */
-static void format_time(const struct cm_file_entry *entry, char ret[TIME_SIZE])
+static void format_time(const struct cm_path_info *info, char ret[TIME_SIZE])
 {
 	char whole[CM_CLOCK_RFC3339_SIZE];
 
 	ret[0] = '\0';
-	if (entry->mtime_sec < MIN_SECONDS || entry->mtime_sec > MAX_SECONDS)
+	if (info->mtime_sec < MIN_SECONDS || info->mtime_sec > MAX_SECONDS)
 		return;
-	cm_clock_rfc3339(entry->mtime_sec * 1000, whole);
-	(void)snprintf(ret, TIME_SIZE, "%.*s.%09uZ", SECONDS_LEN, whole, entry->mtime_nsec);
+	cm_clock_rfc3339(info->mtime_sec * 1000, whole);
+	(void)snprintf(ret, TIME_SIZE, "%.*s.%09" PRIu32 "Z", SECONDS_LEN, whole, info->mtime_nsec);
 }
 
-static void put_escaped(struct cm_buf *out, const char *text, size_t len)
+static void put_escaped(struct cm_buf *out, const char *text)
 {
-	cm_text_escape(out, text, len, false);
+	cm_text_escape(out, text, strlen(text), false);
 }
+
+static const char *slash_behind(const char *prefix)
+{
+	return prefix[0] != '\0' && prefix[strlen(prefix) - 1] != '/' ? "/" : "";
+}
+
+static void put_name(struct cm_buf *out, const char *prefix, const char *path)
+{
+	put_escaped(out, prefix);
+	cm_buf_puts(out, slash_behind(prefix));
+	put_escaped(out, path);
+}
+
+/* --- JSON ---------------------------------------------------------------------------------- */
 
 static bool is_utf8(const char *text, size_t len)
 {
@@ -70,56 +97,91 @@ static bool is_utf8(const char *text, size_t len)
 }
 
 /* key, and where it takes that keyBase64 */
-static void put_json_name(struct cm_json_writer *w, const char *key, const char *key_whole,
-			  const char *text, size_t len)
+static void put_json_text(struct cm_json_writer *w, const char *key, const char *key_whole,
+			  const char *text)
 {
 	CM_AUTO_BUF struct cm_buf whole = { 0 };
+	size_t len = strlen(text);
 
 	cm_jw_key(w, key);
 	cm_jw_string_len(w, text, len);
 	if (is_utf8(text, len))
 		return;
-	cm_buf_init(&whole, 2UL * CM_FILE_PATH_MAX);
+	cm_buf_init(&whole, 2 * len + 4);
 	cm_base64_encode(&whole, text, len, true);
 	if (cm_buf_status(&whole) == CM_OK)
 		cm_jw_kstring(w, key_whole, whole.data);
 }
 
-static void put_json_entry(const struct cm_file_msg *msg, struct cm_buf *out)
+static void put_json_known(struct cm_json_writer *w, const char *key, bool is_known, uint64_t value)
 {
-	const struct cm_file_entry *e = &msg->body.entry;
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_uint(w, value);
+	else
+		cm_jw_null(w);
+}
+
+/* key with the number that it is, or key_name with the name. */
+static void put_json_owner(struct cm_json_writer *w, const char *key, const char *key_name,
+			   const char *owner)
+{
+	uint64_t number = 0;
+	bool is_number = owner && cm_parse_u64(owner, key, 0, UINT32_MAX, &number, NULL) == CM_OK;
+
+	put_json_known(w, key, is_number, number);
+	if (owner && !is_number)
+		cm_jw_kstring(w, key_name, owner);
+}
+
+static void put_json(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
+{
+	CM_AUTO_FREE char *whole = NULL;
 	struct cm_json_writer w;
 	char time[TIME_SIZE];
 	char mode[16];
 
+	if (prefix[0] != '\0') {
+		whole = cm_asprintf("%s%s%s", prefix, slash_behind(prefix), info->path);
+		if (!whole) {
+			out->has_failed = true;
+			return;
+		}
+	}
 	cm_jw_init(&w, out, false);
 	cm_jw_object(&w);
-	put_json_name(&w, "name", "nameBase64", msg->name, msg->name_len);
-	cm_jw_kstring(&w, "type", cm_file_type_name(e->mode));
-	cm_jw_kuint(&w, "size", e->size);
-	cm_jw_kuint(&w, "allocated", e->allocated);
-	(void)snprintf(mode, sizeof(mode), "%04o", e->mode & 07777U);
+	put_json_text(&w, "name", "nameBase64", whole ? whole : info->path);
+	cm_jw_kstring(&w, "type", type_name(info));
+	cm_jw_kuint(&w, "size", info->size);
+	put_json_known(&w, "allocated", info->has_usage, info->allocated);
+	(void)snprintf(mode, sizeof(mode), "%04o", mode_of(info));
 	cm_jw_kstring(&w, "mode", mode);
-	cm_jw_kuint(&w, "uid", e->uid);
-	cm_jw_kuint(&w, "gid", e->gid);
-	cm_jw_kuint(&w, "links", e->n_links);
-	format_time(e, time);
+	put_json_owner(&w, "uid", "owner", info->owner);
+	put_json_owner(&w, "gid", "group", info->group);
+	put_json_known(&w, "links", info->has_usage, info->links);
+	format_time(info, time);
 	cm_jw_kstring(&w, "mtime", time[0] ? time : NULL);
-	if (S_ISLNK(e->mode))
-		put_json_name(&w, "target", "targetBase64", msg->target, msg->target_len);
+	if (info->type == CM_PATH_LINK && info->target)
+		put_json_text(&w, "target", "targetBase64", info->target);
 	cm_jw_end_object(&w);
 	cm_buf_putc(out, '\n');
 }
 
-static char type_letter(uint32_t mode)
+/* --- for people ---------------------------------------------------------------------------- */
+
+static char type_letter(const struct cm_path_info *info)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
+	switch (info->type) {
+	case CM_PATH_FILE:
 		return '-';
-	case S_IFDIR:
+	case CM_PATH_DIRECTORY:
 		return 'd';
-	case S_IFLNK:
+	case CM_PATH_LINK:
 		return 'l';
+	case CM_PATH_OTHER:
+		break;
+	}
+	switch (info->full_mode & S_IFMT) {
 	case S_IFIFO:
 		return 'p';
 	case S_IFSOCK:
@@ -134,142 +196,184 @@ static char type_letter(uint32_t mode)
 }
 
 /* "-rw-r--r--" */
-static void format_mode(uint32_t mode, char ret[11])
+static void format_mode(const struct cm_path_info *info, char ret[11])
 {
 	static const char bits[] = "rwxrwxrwx";
 
-	ret[0] = type_letter(mode);
+	ret[0] = type_letter(info);
 	for (unsigned int i = 0; i < 9; i++)
 		ret[1 + i] = '-';
 	for (unsigned int i = 0; i < 9; i++) {
-		if ((mode & (0400U >> i)) != 0)
+		if ((info->mode & (0400U >> i)) != 0)
 			ret[1 + i] = bits[i];
 	}
 	ret[10] = '\0';
 }
 
-static void put_target(const struct cm_file_msg *msg, const char *before, struct cm_buf *out)
+static void put_owner(struct cm_buf *out, const char *owner)
 {
-	if (!S_ISLNK(msg->body.entry.mode))
-		return;
-	cm_buf_puts(out, before);
-	put_escaped(out, msg->target, msg->target_len);
+	size_t len = owner ? strlen(owner) : 1;
+
+	for (; len < OWNER_WIDTH; len++)
+		cm_buf_putc(out, ' ');
+	put_escaped(out, owner ? owner : "-");
+	cm_buf_putc(out, ' ');
 }
 
-static void put_long(const struct cm_file_msg *msg, struct cm_buf *out)
+static void put_target(struct cm_buf *out, const char *before, const struct cm_path_info *info,
+		       const char *behind)
 {
-	const struct cm_file_entry *e = &msg->body.entry;
+	if (info->type != CM_PATH_LINK || !info->target)
+		return;
+	cm_buf_puts(out, before);
+	put_escaped(out, info->target);
+	cm_buf_puts(out, behind);
+}
+
+static void put_long(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
+{
 	char time[TIME_SIZE];
 	char mode[11];
 
-	format_mode(e->mode, mode);
-	format_time(e, time);
+	format_mode(info, mode);
+	format_time(info, time);
 	if (time[0])
 		time[SECONDS_LEN] = '\0';
-	cm_buf_printf(out, "%s %5" PRIu32 " %5" PRIu32 " %12" PRIu64 " %s ", mode, e->uid, e->gid,
-		      e->size, time[0] ? time : "-");
-	put_escaped(out, msg->name, msg->name_len);
-	put_target(msg, " -> ", out);
+	cm_buf_printf(out, "%s ", mode);
+	put_owner(out, info->owner);
+	put_owner(out, info->group);
+	cm_buf_printf(out, "%12" PRIu64 " %s ", info->size, time[0] ? time : "-");
+	put_name(out, prefix, info->path);
+	put_target(out, " -> ", info, "");
 	cm_buf_putc(out, '\n');
 }
 
-static void put_block(const struct cm_file_msg *msg, struct cm_buf *out)
+static void put_block(const struct cm_path_info *info, const char *prefix, struct cm_buf *out)
 {
-	const struct cm_file_entry *e = &msg->body.entry;
 	char time[TIME_SIZE];
 
+	format_time(info, time);
 	cm_buf_puts(out, "name:   ");
-	put_escaped(out, msg->name, msg->name_len);
-	format_time(e, time);
-	cm_buf_printf(out,
-		      "\ntype:   %s\nsize:   %" PRIu64 " (%" PRIu64 " on disk)\nmode:   %04o\n"
-		      "owner:  %" PRIu32 ":%" PRIu32 "\nmtime:  %s\n",
-		      cm_file_type_name(e->mode), e->size, e->allocated, e->mode & 07777U, e->uid,
-		      e->gid, time[0] ? time : "-");
-	put_target(msg, "target: ", out);
-	if (S_ISLNK(e->mode))
-		cm_buf_putc(out, '\n');
+	put_name(out, prefix, info->path);
+	cm_buf_printf(out, "\ntype:   %s\nsize:   %" PRIu64, type_name(info), info->size);
+	if (info->has_usage)
+		cm_buf_printf(out, " (%" PRIu64 " on disk)", info->allocated);
+	cm_buf_printf(out, "\nmode:   %04o\nowner:  ", mode_of(info));
+	put_escaped(out, info->owner ? info->owner : "-");
+	cm_buf_putc(out, ':');
+	put_escaped(out, info->group ? info->group : "-");
+	cm_buf_printf(out, "\nmtime:  %s\n", time[0] ? time : "-");
+	put_target(out, "target: ", info, "\n");
 }
 
-void cm_file_show_entry(const struct cm_file_msg *msg, enum cm_file_form form, struct cm_buf *out)
+void cm_file_show_entry(const struct cm_path_info *info, const char *prefix, enum cm_file_form form,
+			struct cm_buf *out)
 {
 	switch (form) {
 	case CM_FILE_NUL:
-		cm_buf_append(out, msg->name, msg->name_len + 1);
+		cm_buf_puts(out, prefix);
+		cm_buf_puts(out, slash_behind(prefix));
+		cm_buf_append(out, info->path, strlen(info->path) + 1);
 		return;
 	case CM_FILE_LONG:
-		put_long(msg, out);
+		put_long(info, prefix, out);
 		return;
 	case CM_FILE_JSON:
-		put_json_entry(msg, out);
+		put_json(info, prefix, out);
 		return;
 	case CM_FILE_BLOCK:
-		put_block(msg, out);
+		put_block(info, prefix, out);
 		return;
 	case CM_FILE_NAMES:
-		put_escaped(out, msg->name, msg->name_len);
+		put_name(out, prefix, info->path);
 		cm_buf_putc(out, '\n');
 		return;
 	}
 }
 
-static const char *event_name(uint32_t kind)
-{
-	static const char *const names[CM_FILE_EVENT_COUNT_] = {
-		[CM_FILE_EVENT_READY] = "ready",	   [CM_FILE_EVENT_CREATED] = "created",
-		[CM_FILE_EVENT_MODIFIED] = "modified",	   [CM_FILE_EVENT_CLOSED] = "closed",
-		[CM_FILE_EVENT_ATTRIBUTES] = "attributes", [CM_FILE_EVENT_REMOVED] = "removed",
-		[CM_FILE_EVENT_RENAMED] = "renamed",	   [CM_FILE_EVENT_OVERFLOW] = "overflow",
-		[CM_FILE_EVENT_FOUND] = "found",	   [CM_FILE_EVENT_GONE] = "gone",
-	};
+/* --- events -------------------------------------------------------------------------------- */
 
-	return kind < CM_FILE_EVENT_COUNT_ && names[kind] ? names[kind] : "unknown";
+static const char *event_name(const struct cm_watch_event *event)
+{
+	switch (event->kind) {
+	case CM_WATCH_READY:
+		return "ready";
+	case CM_WATCH_CREATED:
+		return "created";
+	case CM_WATCH_MODIFIED:
+		return "modified";
+	case CM_WATCH_ATTRIBUTES:
+		return "attributes";
+	case CM_WATCH_REMOVED:
+		return "removed";
+	case CM_WATCH_RENAMED:
+		/* where to is not known: it is not here any more */
+		return event->to ? "renamed" : "removed";
+	case CM_WATCH_OVERFLOW:
+		return "overflow";
+	case CM_WATCH_CLOSED:
+		return "closed";
+	case CM_WATCH_FOUND:
+		return "found";
+	case CM_WATCH_GONE:
+		return "gone";
+	}
+	return "unknown";
 }
 
-static bool has_path(const struct cm_file_msg *msg)
+/* NULL: it is about none. */
+static const char *path_of(const struct cm_watch_event *event)
 {
-	uint32_t kind = msg->body.event.kind;
-
-	return kind != CM_FILE_EVENT_READY && kind != CM_FILE_EVENT_OVERFLOW;
+	if (event->kind == CM_WATCH_READY || event->kind == CM_WATCH_OVERFLOW)
+		return NULL;
+	return event->kind == CM_WATCH_RENAMED && event->to ? event->to : event->path;
 }
 
-static void put_json_event(const struct cm_file_msg *msg, struct cm_buf *out)
+static const char *from_of(const struct cm_watch_event *event)
 {
-	const struct cm_file_event *e = &msg->body.event;
+	return event->kind == CM_WATCH_RENAMED && event->to ? event->path : NULL;
+}
+
+static void put_json_event(const struct cm_watch_event *event, struct cm_buf *out)
+{
+	const char *path = path_of(event);
+	const char *from = from_of(event);
 	struct cm_json_writer w;
 
 	cm_jw_init(&w, out, false);
 	cm_jw_object(&w);
-	cm_jw_kstring(&w, "type", event_name(e->kind));
-	if (has_path(msg)) {
-		put_json_name(&w, "path", "pathBase64", msg->name, msg->name_len);
-		cm_jw_kbool(&w, "directory", (e->flags & CM_FILE_EVENTF_DIRECTORY) != 0);
-	}
-	if (e->kind == CM_FILE_EVENT_RENAMED)
-		put_json_name(&w, "from", "fromBase64", msg->target, msg->target_len);
+	cm_jw_kstring(&w, "type", event_name(event));
+	if (path)
+		put_json_text(&w, "path", "pathBase64", path);
+	if (path && event->type != 0)
+		cm_jw_kbool(&w, "directory", event->type == CM_PATH_DIRECTORY);
+	else if (path)
+		cm_jw_kstring(&w, "directory", NULL);
+	if (from)
+		put_json_text(&w, "from", "fromBase64", from);
 	cm_jw_end_object(&w);
 	cm_buf_putc(out, '\n');
 }
 
-void cm_file_show_event(const struct cm_file_msg *msg, bool is_json, struct cm_buf *out)
+void cm_file_show_event(const struct cm_watch_event *event, bool is_json, struct cm_buf *out)
 {
-	const struct cm_file_event *e = &msg->body.event;
+	const char *path = path_of(event);
+	const char *from = from_of(event);
 
 	if (is_json) {
-		put_json_event(msg, out);
+		put_json_event(event, out);
 		return;
 	}
-	cm_buf_puts(out, event_name(e->kind));
-	if (e->kind == CM_FILE_EVENT_RENAMED) {
+	cm_buf_puts(out, event_name(event));
+	if (from) {
 		cm_buf_putc(out, ' ');
-		put_escaped(out, msg->target, msg->target_len);
+		put_escaped(out, from);
 		cm_buf_puts(out, " ->");
 	}
-	if (has_path(msg)) {
+	if (path) {
 		cm_buf_putc(out, ' ');
-		put_escaped(out, msg->name_len > 0 ? msg->name : ".",
-			    msg->name_len > 0 ? msg->name_len : 1);
-		if ((e->flags & CM_FILE_EVENTF_DIRECTORY) != 0)
+		put_escaped(out, path[0] != '\0' ? path : ".");
+		if (event->type == CM_PATH_DIRECTORY)
 			cm_buf_putc(out, '/');
 	}
 	cm_buf_putc(out, '\n');

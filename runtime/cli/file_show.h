@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries and events of file operations, as lines for people and for programs. */
+/*
+ * Entries and events of files, as lines for people and for programs. In JSON null is what the provider does
+ * not know; owner and group are there where they have names and no numbers.
+ */
 #ifndef CM_RUNTIME_CLI_FILE_SHOW_H
 #define CM_RUNTIME_CLI_FILE_SHOW_H
 
-#include "providers/local/files.h"
+#include "providers/provider.h"
 #include "runtime/base/buf.h"
 
 enum cm_file_form {
@@ -19,10 +22,12 @@ enum cm_file_form {
 	CM_FILE_BLOCK,
 };
 
-/* Appends. Names that are no UTF-8 are in JSON with U+FFFD, and whole in base64 beside that. */
-void cm_file_show_entry(const struct cm_file_msg *msg, enum cm_file_form form, struct cm_buf *out);
-void cm_file_show_event(const struct cm_file_msg *msg, bool is_json, struct cm_buf *out);
-/* "file", "directory", "symlink", "fifo", "socket", "device"; "unknown" */
-const char *cm_file_type_name(uint32_t mode);
+/*
+ * Appends. Names that are no UTF-8 are in JSON with U+FFFD, and whole in base64 beside that. prefix: the
+ * directory before the name, "": none.
+ */
+void cm_file_show_entry(const struct cm_path_info *info, const char *prefix, enum cm_file_form form,
+			struct cm_buf *out);
+void cm_file_show_event(const struct cm_watch_event *event, bool is_json, struct cm_buf *out);
 
 #endif

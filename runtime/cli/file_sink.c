@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ESCAPED_AT_ONCE 16384U
@@ -98,7 +99,8 @@ static int put_shown(struct cm_file_sink *sink, const char *bytes, size_t len, s
 
 static int put_zeros(struct cm_file_sink *sink, uint64_t len, struct cm_error *err)
 {
-	static const char zeros[CM_OUTLET_MAX];
+	/* not const: so it takes no room in the program */
+	static char zeros[CM_OUTLET_MAX];
 	int r = CM_OK;
 
 	while (len > 0 && r == CM_OK) {
@@ -111,21 +113,20 @@ static int put_zeros(struct cm_file_sink *sink, uint64_t len, struct cm_error *e
 	return r;
 }
 
-int cm_file_sink_take(struct cm_file_sink *sink, const struct cm_file_msg *msg,
+int cm_file_sink_data(struct cm_file_sink *sink, const void *bytes, size_t len,
 		      struct cm_error *err)
 {
-	if (msg->type == CM_FRAME_HOLE) {
-		if (!sink->can_seek)
-			return put_zeros(sink, msg->value, err);
-		sink->ends_with_hole = true;
-		if (lseek(STDOUT_FILENO, (off_t)msg->value, SEEK_CUR) < 0)
-			return failed(errno, err);
-		return CM_OK;
-	}
 	sink->ends_with_hole = false;
-	if (sink->is_terminal)
-		return put_shown(sink, (const char *)msg->data, msg->len, err);
-	return cm_file_sink_text(sink, (const char *)msg->data, msg->len, err);
+	return sink->is_terminal ? put_shown(sink, bytes, len, err)
+				 : cm_file_sink_text(sink, bytes, len, err);
+}
+
+int cm_file_sink_hole(struct cm_file_sink *sink, uint64_t len, struct cm_error *err)
+{
+	if (!sink->can_seek)
+		return put_zeros(sink, len, err);
+	sink->ends_with_hole = true;
+	return lseek(STDOUT_FILENO, (off_t)len, SEEK_CUR) < 0 ? failed(errno, err) : CM_OK;
 }
 
 int cm_file_sink_end(struct cm_file_sink *sink, struct cm_error *err)

@@ -3,12 +3,28 @@
 #ifndef CM_RUNTIME_CLI_FILE_SOURCE_H
 #define CM_RUNTIME_CLI_FILE_SOURCE_H
 
-#include "runtime/cli/file_session.h"
+#include <sys/types.h>
 
-/*
- * All of standard input as content and END, into an operation `write`, and until that is done. 0, and
- * f->value is how many bytes were written; else a code.
- */
-int cm_file_source_send(struct cm_files *f, struct cm_error *err);
+#include "providers/provider.h"
+
+struct cm_file_source {
+	/* readable when it is to be given up */
+	int cancel_fd;
+	/* why it was; code 0: it was not */
+	struct cm_error *why;
+	/* a file's bytes are there */
+	bool is_file;
+	/* how many bytes there are still to come; UINT64_MAX: not known */
+	uint64_t left;
+	/* holes are asked for: up to where there are bytes, and where all ends */
+	bool knows_holes;
+	off_t at;
+	off_t data_end;
+	off_t end;
+};
+
+/* ret: fill, pass_hole, data, len, waits, wait_fd; s is its data. wants_length: where that can be known. */
+void cm_file_source_init(struct cm_file_source *s, int cancel_fd, bool wants_length,
+			 struct cm_error *why, struct cm_write_request *ret);
 
 #endif

@@ -136,7 +136,7 @@ static int on_path(void *data, const struct cm_path_info *info)
 {
 	(void)data;
 	require(info->path != NULL && strlen(info->path) < 65536);
-	require(info->mtime_ns >= INT64_MIN / 2);
+	require(info->mtime_nsec < 1000000000);
 	return CM_OK;
 }
 

@@ -43,6 +43,9 @@ run file write s text --mode 1777 </dev/null
 refused '--mode has a set-id*' '*' 'and no sticky one'
 run file write s text --append --atomic </dev/null
 refused '--append and --atomic*' '*' 'both at once'
+cm file write s version </proc/version
+is "$(cm file read s version)" "$(cat /proc/version)" 'of a file that is longer than its size'
+run file rm s version
 run file read s /proc/meminfo
 like "$(out)" 'MemTotal:*' 'a file of procfs'
 echo 'sh -c' | cm file write s '-dash' 2>"$work/err" || true
@@ -110,6 +113,16 @@ is "$(cm file ls s a)" $'b\nf\nl\np' 'ls'
 is "$(cm file ls s a -r)" $'b\nb/c\nf\nl\np' 'ls -r'
 is "$(cm file ls s a/f a/b)" $'a/f\na/b/c' 'of several'
 is "$(cm file ls s -d a a/b)" $'a\na/b' 'ls -d'
+is "$(cm file ls s a/l)" a/l 'ls of a link to nowhere'
+run file ls s a/f none '' a/b
+is "$rc $(out | tr '\n' ' ')$(grep -c "'none'\|''" "$work/err")" '1 a/f a/b/c 2' 'of several, of which some are not there'
+run file ls s ''
+is "$rc $(out)" '1 ' 'an empty path'
+inside 'mkdir a/b/c/closed; chmod 0 a/b/c/closed'
+run file ls -r s a/b
+failed "cannot list 'a/b/c/closed'*Permission denied" '*' 'ls -r, what it cannot enter'
+is "$(out)" $'c\nc/closed' 'and the rest'
+inside 'rmdir a/b/c/closed'
 like "$(cm file ls s -l a/l)" 'lrwxrwxrwx *a/l -> ../nowhere' 'ls -l'
 like "$(cm file stat --json s a/f)" '{"name":"a/f","type":"file","size":6,*"mode":"0644",*"mtime":"1970-01-01T00:00:01.123456789Z"}' 'stat --json'
 # what the session links to its own streams is not read or written as a file
@@ -134,6 +147,10 @@ run file rm -r s a k
 is "$rc $(cm file ls s -r)" $'0 keep\nkeep/x' 'rm -r follows no link'
 run file rm -f s none none/x
 expect_status 0 'rm -f'
+run file mkdir s several a/b several/more
+is "$rc $(cm file ls s -d several several/more | tr '\n' ' ')$(grep -c "'a/b'" "$work/err")" '1 several several/more 1' 'mkdir of several, of which one is there'
+run file rm -r s several none a/b/none
+is "$rc $(grep -c 'No such file' "$work/err")" '1 2' 'rm of several, of which some are not there'
 inside 'mkdir many; cd many; i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done'
 is "$(cm file ls s many | sum)" "$(seq 0 2999 | LC_ALL=C sort | sum)" 'many, sorted'
 run rm --files s

@@ -64,7 +64,8 @@ static void test_entry(void **state)
 		else
 			assert_null(info.target);
 		if (i == 0) {
-			assert_int_equal(info.mtime_ns, INT64_C(1795968686429910732));
+			assert_int_equal(info.mtime_sec, 1795968686);
+			assert_int_equal(info.mtime_nsec, 429910732);
 			assert_string_equal(info.owner, "user");
 		}
 		cm_json_free(doc);

@@ -25,6 +25,8 @@ static void check_table(const struct cm_provider_ops *ops)
 	check_bit(ops, CM_CAP_FILES,
 		  ops->file_read && ops->file_write && ops->file_list && ops->file_stat &&
 			  ops->file_mkdir && ops->file_move && ops->file_remove);
+	/* it has no bit of its own */
+	assert_true(!ops->file_paths || (ops->caps & CM_CAP_FILES) != 0);
 	check_bit(ops, CM_CAP_WATCH, ops->file_watch != NULL);
 	check_bit(ops, CM_CAP_FILE_URL, ops->file_url != NULL);
 	check_bit(ops, CM_CAP_DETACH, ops->exec_attach && ops->exec_list);

@@ -14,7 +14,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/copy_line.h"
 #include "runtime/cli/remote/absent.h"
-#include "runtime/cli/remote/file_access.h"
+#include "runtime/cli/remote/file_away.h"
 
 /* what a tree is called on its way from one session to another */
 #define ON_THE_WAY "tree"
@@ -26,8 +26,7 @@ static int failed(void *data, enum cm_file_step step, int error, const char *pat
 	struct cm_error why = CM_ERROR_INIT;
 
 	(void)cm_files_error(&why, step, error, path, 0, NULL);
-	cm_cli_print_error(f->away.cli, &why);
-	f->has_failed = true;
+	cm_file_access_told(&f->base, &why);
 	return 0;
 }
 
@@ -45,12 +44,11 @@ static void note_stripped(const struct cm_copy *c, uint64_t n)
 /* What the session's tar could not read is a failure of the copy, and not of the way to it. */
 static int settle(struct cm_away_files *f, int r, struct cm_error *err)
 {
-	if (r == CM_E_SYS && f->why.code == 0) {
-		f->has_failed = true;
-		cm_cli_print_error(f->away.cli, err);
+	if (r == CM_E_SYS && f->base.why.code == 0) {
+		cm_file_access_told(&f->base, err);
 		return CM_OK;
 	}
-	return cm_away_files_go_on(f, r, err);
+	return cm_file_access_go_on(&f->base, r, err);
 }
 
 /* --- out of a session ---------------------------------------------------------------------- */
@@ -59,13 +57,13 @@ static int settle(struct cm_away_files *f, int r, struct cm_error *err)
 static int get_tree(const struct cm_copy *c, struct cm_away_files *f,
 		    struct cm_file_receiver *receiver, bool keeps_links, struct cm_error *err)
 {
-	CM_AUTO_FREE char *path = cm_away_files_path(f, c->from.path);
+	CM_AUTO_FREE char *path = cm_file_access_path(&f->base, c->from.path);
 	int r;
 
 	receiver->failed = failed;
 	receiver->data = f;
 	receiver->checks_links = !keeps_links;
-	r = path ? cm_tree_get(f->away.session, path, receiver, &f->away.call, err)
+	r = path ? cm_tree_get(f->base.session, path, receiver, &f->base.call, err)
 		 : no_memory(err);
 	cm_file_receiver_close(receiver);
 	note_stripped(c, receiver->n_stripped);
@@ -85,23 +83,8 @@ static int get(const struct cm_copy *c)
 	r = cm_away_files_open(&f, c->cli, c->from.session, &err);
 	if (r == CM_OK)
 		r = settle(&f, get_tree(c, &f, &receiver, c->keeps_links, &err), &err);
-	r = cm_away_files_end(&f, r, &err);
-	cm_away_files_close(&f);
-	return r;
-}
-
-/* To standard output: the content of one file. */
-static int print(const struct cm_copy *c)
-{
-	static struct cm_away_files f;
-	struct cm_error err = CM_ERROR_INIT;
-	int r = cm_away_files_open(&f, c->cli, c->from.session, &err);
-
-	if (r == CM_OK)
-		r = cm_away_files_go_on(
-			&f, cm_away_files_print(&f, c->from.path, 0, UINT64_MAX, &err), &err);
-	r = cm_away_files_end(&f, r, &err);
-	cm_away_files_close(&f);
+	r = cm_file_access_end(&f.base, r, &err);
+	cm_file_access_close(&f.base);
 	return r;
 }
 
@@ -138,7 +121,7 @@ static int place_as(const struct cm_away_files *f, const char *path, struct plac
 		cm_error_hint(err, "'casemate file mkdir -p' makes it");
 		return CM_E_NOT_FOUND;
 	}
-	ret->dir = above ? cm_away_files_path(f, above) : NULL;
+	ret->dir = above ? cm_file_access_path(&f->base, above) : NULL;
 	return ret->dir ? CM_OK : no_memory(err);
 }
 
@@ -153,14 +136,14 @@ static int not_a_directory(const char *path, int code, struct cm_error *err)
 static int find_inside(const struct cm_copy *c, struct cm_away_files *f, bool is_directory,
 		       struct place *ret, struct cm_error *err)
 {
-	CM_AUTO_FREE char *path = cm_away_files_path(f, c->to.path);
+	CM_AUTO_FREE char *path = cm_file_access_path(&f->base, c->to.path);
 	bool wants_directory = c->to.path[strlen(c->to.path) - 1] == '/';
 	enum cm_path_type type = CM_PATH_OTHER;
 	int r;
 
 	if (!path)
 		return no_memory(err);
-	r = cm_session_stat(f->away.session, path, CM_STAT_FOLLOW, take_type, &type, &f->away.call,
+	r = cm_session_stat(f->base.session, path, CM_STAT_FOLLOW, take_type, &type, &f->base.call,
 			    err);
 	if (r == CM_OK && type == CM_PATH_DIRECTORY) {
 		memcpy(ret->name, c->name, sizeof(ret->name));
@@ -186,10 +169,10 @@ static int put_tree(const struct cm_copy *c, struct cm_away_files *f,
 	int r = find_inside(c, f, is_directory, &place, err);
 
 	if (r == CM_OK)
-		r = cm_tree_put(f->away.session, source, place.dir, place.name, &f->away.call,
+		r = cm_tree_put(f->base.session, source, place.dir, place.name, &f->base.call,
 				&sent, err);
 	cm_ptr_free(&place.dir);
-	f->has_failed = f->has_failed || sent.has_failed;
+	f->base.has_failed = f->base.has_failed || sent.has_failed;
 	note_stripped(c, sent.n_stripped);
 	return r;
 }
@@ -216,23 +199,8 @@ static int put(const struct cm_copy *c)
 	r = cm_away_files_open(&f, c->cli, c->to.session, &err);
 	if (r == CM_OK)
 		r = settle(&f, put_tree(c, &f, &source, is_directory, &err), &err);
-	r = cm_away_files_end(&f, r, &err);
-	cm_away_files_close(&f);
-	return r;
-}
-
-/* From standard input: one file. */
-static int write_input(const struct cm_copy *c)
-{
-	static struct cm_away_files f;
-	struct cm_error err = CM_ERROR_INIT;
-	int r = cm_away_files_open(&f, c->cli, c->to.session, &err);
-
-	if (r == CM_OK)
-		r = cm_away_files_go_on(
-			&f, cm_away_files_write(&f, c->to.path, 0, UINT32_MAX, &err), &err);
-	r = cm_away_files_end(&f, r, &err);
-	cm_away_files_close(&f);
+	r = cm_file_access_end(&f.base, r, &err);
+	cm_file_access_close(&f.base);
 	return r;
 }
 
@@ -293,11 +261,11 @@ static int between(const struct cm_copy *c)
 		r = cm_away_files_open(&b, c->cli, c->to.session, &err);
 	if (r == CM_OK)
 		r = pass_on(c, &a, &b, &err);
-	a.has_failed = a.has_failed || (has_b && b.has_failed);
-	r = cm_away_files_end(&a, r, &err);
+	a.base.has_failed = a.base.has_failed || (has_b && b.base.has_failed);
+	r = cm_file_access_end(&a.base, r, &err);
 	if (has_b)
-		cm_away_files_close(&b);
-	cm_away_files_close(&a);
+		cm_file_access_close(&b.base);
+	cm_file_access_close(&a.base);
 	return r;
 }
 
@@ -306,8 +274,6 @@ static int between(const struct cm_copy *c)
 int cm_cmd_cp(struct cm_cli *cli, int argc, char **argv)
 {
 	static const struct cm_copy_ways ways = {
-		.write_input = write_input,
-		.print = print,
 		.get = get,
 		.put = put,
 		.between = between,

@@ -289,7 +289,10 @@ int suite_take(void *data, const void *bytes, size_t len)
 
 int suite_read(struct suite *t, const char *path, struct cm_buf *out, struct cm_error *err)
 {
+	const struct cm_read_request request = { .length = UINT64_MAX,
+						 .take = suite_take,
+						 .data = out };
 	struct cm_call call = suite_call(SUITE_MS);
 
-	return cm_session_read(t->s, path, 0, UINT64_MAX, suite_take, out, &call, err);
+	return cm_session_read(t->s, path, &request, &call, err);
 }

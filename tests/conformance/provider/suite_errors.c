@@ -116,13 +116,13 @@ static void each_of_commands(const struct attempt *a)
 static void each_of_files(const struct attempt *a)
 {
 	const struct cm_write_request request = { .mode = UINT32_MAX, .fill = nothing, .len = 0 };
+	const struct cm_read_request one = { .length = 1, .take = suite_take };
 	struct cm_error err = CM_ERROR_INIT;
 	struct suite *t = a->t;
 	int64_t end_ms = 0;
 	char *url = NULL;
 
-	failed(a, cm_session_read(t->s, "/tmp/f", 0, 1, suite_take, NULL, a->call, &err), &err,
-	       "read");
+	failed(a, cm_session_read(t->s, "/tmp/f", &one, a->call, &err), &err, "read");
 	failed(a, cm_session_write(t->s, "/tmp/was-run", &request, a->call, &err), &err, "write");
 	failed(a, cm_session_list_files(t->s, "/tmp", 0, no_path, NULL, a->call, &err), &err, "ls");
 	failed(a, cm_session_stat(t->s, "/tmp", 0, no_path, NULL, a->call, &err), &err, "stat");
@@ -394,14 +394,13 @@ static void lacks(struct suite *t)
 /* No result, where none is wanted; NULL is an error that nobody wants. */
 static void without_an_error(struct suite *t)
 {
+	const struct cm_read_request one = { .length = 1, .take = suite_take };
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_session *s = NULL;
 
 	CHECK(t, cm_session_attach(t->p, "suite-none", &call, &s, NULL) == CM_E_NOT_FOUND,
 	      "attach without an error");
-	CHECK(t,
-	      cm_session_read(t->s, "/tmp/none-such", 0, 1, suite_take, NULL, &call, NULL) ==
-		      CM_E_NOT_FOUND,
+	CHECK(t, cm_session_read(t->s, "/tmp/none-such", &one, &call, NULL) == CM_E_NOT_FOUND,
 	      "read without an error");
 	cm_session_release(NULL);
 	cm_exec_release(NULL);

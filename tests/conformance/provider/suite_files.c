@@ -75,12 +75,15 @@ static void part_of_it(struct suite *t)
 	writes(t, TOP "/digits", "0123456789", CM_WRITE_PARENTS);
 	for (size_t i = 0; i < CM_ARRAY_SIZE(parts); i++) {
 		CM_AUTO_BUF struct cm_buf got = { 0 };
+		const struct cm_read_request request = { .offset = parts[i].offset,
+							 .length = parts[i].length,
+							 .take = suite_take,
+							 .data = &got };
 		struct cm_error err = CM_ERROR_INIT;
 		int r;
 
 		cm_buf_init(&got, MIB);
-		r = cm_session_read(t->s, TOP "/digits", parts[i].offset, parts[i].length,
-				    suite_take, &got, &call, &err);
+		r = cm_session_read(t->s, TOP "/digits", &request, &call, &err);
 		if (CHECK_OK(t, r, err, "a part"))
 			CHECK(t, strcmp(got.data ? got.data : "", parts[i].want) == 0,
 			      "part %zu is '%s'", i, got.data ? got.data : "");
@@ -144,6 +147,7 @@ static void large_file(struct suite *t)
 						  .fill = make,
 						  .data = &s,
 						  .len = (int64_t)size };
+	const struct cm_read_request back = { .length = UINT64_MAX, .take = compare, .data = &s };
 	struct cm_call call = suite_call(SUITE_PATIENCE * 60000);
 	struct cm_error err = CM_ERROR_INIT;
 	long before = peak_kib();
@@ -153,7 +157,7 @@ static void large_file(struct suite *t)
 	suite_sh_is(t, t->s, "wc -c < " TOP "/large | tr -d ' '",
 		    is_slow ? "16777216\n" : "67108864\n");
 	s.at = 0;
-	r = cm_session_read(t->s, TOP "/large", 0, UINT64_MAX, compare, &s, &call, &err);
+	r = cm_session_read(t->s, TOP "/large", &back, &call, &err);
 	CHECK_OK(t, r, err, "it is read");
 	CHECK(t, s.at == size && !s.is_wrong, "%llu bytes came back%s", (unsigned long long)s.at,
 	      s.is_wrong ? ", and are others" : "");
@@ -170,13 +174,14 @@ static void unknown_length(struct suite *t)
 	const struct cm_write_request request = {
 		.flags = CM_WRITE_PARENTS, .mode = UINT32_MAX, .fill = make, .data = &s, .len = -1
 	};
+	const struct cm_read_request back = { .length = UINT64_MAX, .take = compare, .data = &s };
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
 	int r = cm_session_write(t->s, TOP "/unknown", &request, &call, &err);
 
 	CHECK_OK(t, r, err, "written");
 	s.at = 0;
-	r = cm_session_read(t->s, TOP "/unknown", 0, UINT64_MAX, compare, &s, &call, &err);
+	r = cm_session_read(t->s, TOP "/unknown", &back, &call, &err);
 	CHECK_OK(t, r, err, "read");
 	CHECK(t, s.at == 300000 && !s.is_wrong, "%llu bytes came back", (unsigned long long)s.at);
 }
@@ -191,12 +196,13 @@ static int give_up(void *data, const void *bytes, size_t len)
 
 static void reader_gives_up(struct suite *t)
 {
+	const struct cm_read_request request = { .length = UINT64_MAX, .take = give_up };
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
 	int r;
 
 	suite_sh_is(t, t->s, "mkdir -p " TOP "; head -c 1000000 /dev/zero > " TOP "/zeros", "");
-	r = cm_session_read(t->s, TOP "/zeros", 0, UINT64_MAX, give_up, NULL, &call, &err);
+	r = cm_session_read(t->s, TOP "/zeros", &request, &call, &err);
 	CHECK_CODE(t, r, err, CM_E_SYS, "a reader that takes no more");
 	CHECK(t, err.sys_errno == EPIPE, "errno %d", err.sys_errno);
 	holds(t, TOP "/digits", "0123456789");
@@ -257,6 +263,21 @@ static int list(struct suite *t, const char *path, uint32_t flags, struct entrie
 	return cm_session_list_files(t->s, path, flags, add_entry, e, &call, err);
 }
 
+/* A path's byte as it counts: what is below 'a' comes before 'a-b'. */
+static unsigned int rank(char c)
+{
+	return c == '\0' ? 0 : c == '/' ? 1 : (unsigned char)c + 2U;
+}
+
+static bool is_before(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	return rank(*a) < rank(*b);
+}
+
 static void listed(struct suite *t, const char *path, uint32_t flags, const char *const *names)
 {
 	struct cm_error err = CM_ERROR_INIT;
@@ -267,6 +288,9 @@ static void listed(struct suite *t, const char *path, uint32_t flags, const char
 	CHECK_OK(t, r, err, path);
 	for (; names[n]; n++)
 		CHECK(t, cm_strv_has(&e.names, names[n]), "'%s' is not listed", names[n]);
+	for (size_t i = 1; i < e.names.n; i++)
+		CHECK(t, is_before(e.names.v[i - 1], e.names.v[i]), "'%s' before '%s'",
+		      e.names.v[i - 1], e.names.v[i]);
 	CHECK(t, e.names.n == n, "%zu names, wanted %zu: '%s', ...", e.names.n, n,
 	      e.names.n > 0 ? e.names.v[0] : "");
 	cm_strv_clear(&e.names);
@@ -320,16 +344,42 @@ static void any_names(struct suite *t)
 
 static void recursive_list(struct suite *t)
 {
-	static const char *const flat[] = { "f", "d", "l", NULL };
-	static const char *const deep[] = { "f", "d", "l", "d/e", "d/e/g", NULL };
+	static const char *const flat[] = { "f", "d", "l", "d-", NULL };
+	static const char *const deep[] = { "f", "d", "l", "d/e", "d/e/g", "d-", NULL };
 
 	suite_sh_is(t, t->s,
 		    "rm -rf " TOP "/tree; mkdir -p " TOP "/tree/d/e; cd " TOP
-		    "/tree; echo > f; echo > d/e/g; ln -s d l",
+		    "/tree; echo > f; echo > d/e/g; echo > d-; ln -s d l",
 		    "");
 	listed(t, TOP "/tree", 0, flat);
 	listed(t, TOP "/tree", CM_LIST_RECURSIVE, deep);
 	listed(t, TOP "/tree/", 0, flat);
+	listed(t, TOP "/tree", CM_LIST_RECURSIVE | CM_LIST_ANY, deep);
+}
+
+/* With CM_LIST_ANY what is no directory is told itself, a link to nowhere, too. */
+static void list_anything(struct suite *t)
+{
+	static const char *const itself[] = { "", NULL };
+	struct cm_error err = CM_ERROR_INIT;
+	struct entries e;
+	int r;
+
+	suite_sh_is(t, t->s,
+		    "rm -rf " TOP "/any; mkdir -p " TOP "/any; cd " TOP
+		    "/any; printf 123 > f; ln -s f l; ln -s nowhere broken",
+		    "");
+	listed(t, TOP "/any/f", CM_LIST_ANY, itself);
+	listed(t, TOP "/any/l", CM_LIST_ANY | CM_LIST_RECURSIVE, itself);
+	listed(t, TOP "/any/broken", CM_LIST_ANY, itself);
+	r = list(t, TOP "/any/f", CM_LIST_ANY, &e, &err);
+	CHECK(t, r == CM_OK && e.last.type == CM_PATH_FILE && e.last.size == 3,
+	      "type %d, size %llu", e.last.type, (unsigned long long)e.last.size);
+	cm_strv_clear(&e.names);
+	err = (struct cm_error)CM_ERROR_INIT;
+	r = list(t, TOP "/any/none", CM_LIST_ANY, &e, &err);
+	CHECK_CODE(t, r, err, CM_E_NOT_FOUND, "what is not there");
+	cm_strv_clear(&e.names);
 }
 
 static void list_failures(struct suite *t)
@@ -411,8 +461,7 @@ static void stat_all(struct suite *t)
 	stats(t, TOP "/st/p", 0, CM_PATH_OTHER, 0, "");
 	r = stat_of(t, TOP "/st/f", 0, &e, &err);
 	CHECK(t, r == CM_OK && e.last.size == 5, "size %llu", (unsigned long long)e.last.size);
-	CHECK(t, e.last.mtime_ns / 1000000000 == 1234567890, "mtime %lld",
-	      (long long)e.last.mtime_ns);
+	CHECK(t, e.last.mtime_sec == 1234567890, "mtime %lld", (long long)e.last.mtime_sec);
 	cm_strv_clear(&e.names);
 	r = stat_of(t, TOP "/st/none", 0, &e, &err);
 	CHECK_CODE(t, r, err, CM_E_NOT_FOUND, "what is not there");
@@ -572,6 +621,7 @@ const struct test suite_files[] = {
 	{ "atomic, or not at all", CM_CAP_FILES, atomic_write },
 	{ "names of any bytes", CM_CAP_FILES, any_names },
 	{ "a list, and with what is below", CM_CAP_FILES, recursive_list },
+	{ "a list of what is no directory", CM_CAP_FILES, list_anything },
 	{ "what cannot be listed", CM_CAP_FILES, list_failures },
 	{ "type, mode, size, time and target", CM_CAP_FILES, stat_all },
 	{ "modes, and never a set-id bit", CM_CAP_FILES, modes },

@@ -338,6 +338,9 @@ static void started_when_needed(struct suite *t)
 static void files_of_a_stopped_one(struct suite *t)
 {
 	CM_AUTO_BUF struct cm_buf got = { 0 };
+	const struct cm_read_request request = { .length = UINT64_MAX,
+						 .take = suite_take,
+						 .data = &got };
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_session *s;
@@ -352,7 +355,7 @@ static void files_of_a_stopped_one(struct suite *t)
 	stop(t, s);
 	needed(t, s);
 	cm_buf_init(&got, 1024);
-	r = cm_session_read(s, "/tmp/kept", 0, UINT64_MAX, suite_take, &got, &call, &err);
+	r = cm_session_read(s, "/tmp/kept", &request, &call, &err);
 	CHECK_OK(t, r, err, "a file of a stopped session");
 	CHECK(t, got.len == 4, "%zu bytes", got.len);
 	suite_end(t, s);
