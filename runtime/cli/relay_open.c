@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
@@ -25,13 +26,12 @@ static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
 	return CM_OK;
 }
 
+/* By its number, which is the kernel's (admin-guide/devices), whatever the node is called. */
 static bool is_null(int fd)
 {
 	struct stat st;
-	struct stat null;
 
-	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && stat("/dev/null", &null) == 0 &&
-	       st.st_rdev == null.st_rdev;
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
 bool cm_relay_has_stdin(void)
