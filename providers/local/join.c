@@ -125,7 +125,10 @@ static int join(struct cm_local *l, struct cm_error *err)
 	l->has_session = true;
 	if (!is_ready(l))
 		return CM_OK;
-	l->is_running = true;
+	/* first: while the keeper looks at who that is, the rest is read */
+	r = dial(l, err);
+	if (r < 0 || !l->is_running)
+		return r;
 	r = is_settled(l) ? CM_OK : check_settings(l, err);
 	if (r == CM_OK)
 		r = cm_local_env_read(l, err);
@@ -133,8 +136,7 @@ static int join(struct cm_local *l, struct cm_error *err)
 		l->is_running = false;
 		return r;
 	}
-	r = choose_cwd(l, err);
-	return r < 0 ? r : dial(l, err);
+	return choose_cwd(l, err);
 }
 
 int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
