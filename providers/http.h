@@ -99,9 +99,15 @@ struct cm_http_answer {
 	/* "name: value", names in small letters */
 	struct cm_strv headers;
 	struct cm_buf body;
+	/*
+	 * By how much the clock of who sent it is ahead of this host's: times in it are by that clock. 0: it
+	 * does not say, or less than can be told of a date in seconds (CM_HTTP_CLOCK_MS)
+	 */
+	int64_t clock_ahead_ms;
 	/* also after a failure: there was a connection, so that the request may have done what it asks for */
 	bool may_have_arrived;
 };
+#define CM_HTTP_CLOCK_MS 2000
 
 /*
  * CM_OK: there was an answer, whatever its status; *ret is the caller's to clear, and after a failure has
@@ -110,12 +116,6 @@ struct cm_http_answer {
 int cm_http_send(struct cm_http *http, const struct cm_http_request *request,
 		 const struct cm_call *call, struct cm_http_answer *ret, struct cm_error *err);
 void cm_http_answer_clear(struct cm_http_answer *answer);
-/*
- * By how much the clock of who sent it is ahead of this host's, asked as the answer comes: times in it are by
- * that clock. 0: it does not say, or less than can be told of a date in seconds (CM_HTTP_CLOCK_MS).
- */
-#define CM_HTTP_CLOCK_MS 2000
-int64_t cm_http_clock_ahead_ms(const struct cm_http_answer *answer);
 /* Borrowed; NULL: it has none. name in small letters. */
 const char *cm_http_header(const struct cm_http_answer *answer, const char *name);
 /*

@@ -19,6 +19,8 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 /* what a service says of itself, in a message */
 #define SAID_MAX 160
+/* the year 2200: no clock is wrong by that much, and what says so is not a clock */
+#define DATE_MAX INT64_C(7258118400)
 
 void cm_http_escape(struct cm_buf *out, const char *text)
 {
@@ -104,6 +106,26 @@ const char *cm_http_header(const struct cm_http_answer *answer, const char *name
 	return NULL;
 }
 
+/* -1: it does not say. */
+static time_t date_of(const struct cm_http_answer *answer)
+{
+	const char *date = cm_http_header(answer, "date");
+
+	return date ? curl_getdate(date, NULL) : (time_t)-1;
+}
+
+static int64_t clock_ahead_ms(const struct cm_http_answer *answer)
+{
+	time_t date = date_of(answer);
+	int64_t ahead_ms;
+
+	if (date <= 0 || date > DATE_MAX)
+		return 0;
+	/* of the second that it names, the middle */
+	ahead_ms = (int64_t)date * 1000 + 500 - cm_clock_real_ms();
+	return ahead_ms > -CM_HTTP_CLOCK_MS && ahead_ms < CM_HTTP_CLOCK_MS ? 0 : ahead_ms;
+}
+
 void cm_http_answer_settle(struct cm_http_answer *answer)
 {
 	static const char *const ids[] = { "x-request-id", "x-amzn-requestid", "cf-ray",
@@ -126,6 +148,8 @@ void cm_http_answer_settle(struct cm_http_answer *answer)
 		}
 	}
 	answer->request_id[n] = '\0';
+	/* now, as the rest of it may take its time */
+	answer->clock_ahead_ms = clock_ahead_ms(answer);
 }
 
 void cm_http_answer_clear(struct cm_http_answer *answer)
@@ -138,26 +162,6 @@ void cm_http_answer_clear(struct cm_http_answer *answer)
 	cm_strv_clear(&answer->headers);
 	cm_buf_clear(&answer->body);
 	*answer = (struct cm_http_answer){ 0 };
-}
-
-/* -1: it does not say. */
-static time_t date_of(const struct cm_http_answer *answer)
-{
-	const char *date = cm_http_header(answer, "date");
-
-	return date ? curl_getdate(date, NULL) : (time_t)-1;
-}
-
-int64_t cm_http_clock_ahead_ms(const struct cm_http_answer *answer)
-{
-	time_t date = date_of(answer);
-	int64_t ahead_ms;
-
-	if (date == (time_t)-1)
-		return 0;
-	/* of the second that it names, the middle */
-	ahead_ms = (int64_t)date * 1000 + 500 - cm_clock_real_ms();
-	return ahead_ms > -CM_HTTP_CLOCK_MS && ahead_ms < CM_HTTP_CLOCK_MS ? 0 : ahead_ms;
 }
 
 int64_t cm_http_retry_after_ms(const struct cm_http_answer *answer, int64_t real_ms)

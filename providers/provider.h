@@ -343,7 +343,7 @@ struct cm_write_request {
 	uint32_t flags;
 	/* of a new file; UINT32_MAX: as usual */
 	uint32_t mode;
-	/* The next bytes, 0 at the end, -errno to give up: then a new file is not there. */
+	/* The next bytes, 0 at the end, -errno to give up: then a file of CM_WRITE_ATOMIC is not there. */
 	ssize_t (*fill)(void *data, void *buf, size_t size);
 	/*
 	 * How many of the next bytes are zeros that need no room; they are passed over, then. 0: the next is

@@ -3,6 +3,8 @@
 #include "isolation/keeper/proto.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -143,19 +145,19 @@ static int take_blob(struct cm_msg *msg, const char *inline_blob, size_t inline_
 	return 0;
 }
 
-int cm_proto_recv(int sock, struct cm_msg *msg)
+#define BUFFER_SIZE (sizeof(struct cm_rec) + CM_PROTO_INLINE_MAX)
+
+static int receive(int sock, char *buf, struct cm_msg *msg)
 {
-	/* static: single-threaded programs, and pid 1 inside has a small stack */
-	static _Alignas(struct cm_rec) char buf[sizeof(struct cm_rec) + CM_PROTO_INLINE_MAX];
 	size_t n_fds = 0;
 	ssize_t n;
 	int r;
 
 	cm_msg_clear(msg);
-	n = cm_sock_recv(sock, buf, sizeof(buf), msg->fds, &n_fds);
+	n = cm_sock_recv(sock, buf, BUFFER_SIZE, msg->fds, &n_fds);
 	/* the peer closed with requests of ours unread: told once, ahead of what it had sent */
 	if (n == -ECONNRESET)
-		n = cm_sock_recv(sock, buf, sizeof(buf), msg->fds, &n_fds);
+		n = cm_sock_recv(sock, buf, BUFFER_SIZE, msg->fds, &n_fds);
 	if (n == 0)
 		return 0;
 	if (n < 0)
@@ -172,6 +174,23 @@ int cm_proto_recv(int sock, struct cm_msg *msg)
 		return r;
 	}
 	return 1;
+}
+
+int cm_proto_recv(int sock, struct cm_msg *msg)
+{
+	/* static: pid 1 inside has a small stack. A second thread that comes meanwhile, of a program that
+	 * uses this as a library, gets one of its own. */
+	static _Alignas(struct cm_rec) char shared[BUFFER_SIZE];
+	static atomic_bool is_taken;
+	bool is_shared = !atomic_exchange(&is_taken, true);
+	char *buf = is_shared ? shared : cm_malloc(BUFFER_SIZE);
+	int r = buf ? receive(sock, buf, msg) : -ENOMEM;
+
+	if (is_shared)
+		atomic_store(&is_taken, false);
+	else
+		free(buf);
+	return r;
 }
 
 void cm_proto_error_of(const struct cm_msg *msg, struct cm_error *ret)

@@ -67,7 +67,7 @@ int cm_e2b_ask(struct cm_e2b *e, const struct cm_e2b_query *q, const struct cm_c
 	if (r < 0) {
 		(void)cm_error_wrap(err, "cannot %s", q->what);
 	} else {
-		e->clock_ahead_ms = cm_http_clock_ahead_ms(&ret->answer);
+		e->clock_ahead_ms = ret->answer.clock_ahead_ms;
 		r = read_body(ret, q->what, err);
 	}
 	if (r < 0) {

@@ -35,7 +35,7 @@ struct cm_e2b {
 	char *key_header;
 	/* the service has no v2 of the routes that make and resume */
 	bool is_v1;
-	/* of its last answer (cm_http_clock_ahead_ms) */
+	/* of its last answer (clock_ahead_ms there) */
 	int64_t clock_ahead_ms;
 };
 

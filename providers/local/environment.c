@@ -221,7 +221,7 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 	CM_AUTO_FD int fd =
 		openat(l->session.dir_fd, CM_STORE_ENV, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	/* of most; what is larger is allocated */
-	static char usual[16384];
+	char usual[8192];
 	CM_AUTO_FREE char *own = NULL;
 	char *text = usual;
 	struct stat st;

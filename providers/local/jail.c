@@ -278,23 +278,14 @@ static char *put(char *at, const char *text)
 	return at + size;
 }
 
-/* Room for most that are sent; one that is larger is allocated, in *ret_own. NULL: memory. */
-static char *make_blob(const struct cm_jail_command *command, size_t len, char **ret_own)
+static void fill_blob(const struct cm_jail_command *command, char *blob)
 {
-	static char usual[16384];
-	char *blob = usual;
-	char *at;
+	char *at = put(blob, command->cwd);
 
-	if (len > sizeof(usual))
-		blob = *ret_own = cm_malloc(len);
-	if (!blob)
-		return NULL;
-	at = put(blob, command->cwd);
 	for (size_t i = 0; command->argv[i]; i++)
 		at = put(at, command->argv[i]);
 	for (size_t i = 0; command->env[i]; i++)
 		at = put(at, command->env[i]);
-	return blob;
 }
 
 static int check_blob(size_t len, struct cm_error *err)
@@ -314,17 +305,21 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	struct cm_rec rec = { .type = CM_REC_EXEC, .id = ++jail->last_id };
 	struct cm_rec_exec *exec = &rec.body.exec;
 	size_t len = strlen(command->cwd) + 1 + bytes_of(command->argv) + bytes_of(command->env);
+	/* of most; what is larger is allocated */
+	char usual[8192];
 	CM_AUTO_FREE char *own = NULL;
-	const char *blob;
+	char *blob = usual;
 	int fds[3];
 	unsigned int n_fds = 0;
 	int r = check_blob(len, err);
 
 	if (r < 0)
 		return r;
-	blob = make_blob(command, len, &own);
+	if (len > sizeof(usual))
+		blob = own = cm_malloc(len);
 	if (!blob)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
+	fill_blob(command, blob);
 	exec->n_args = (uint32_t)count(command->argv);
 	exec->n_env = (uint32_t)count(command->env);
 	exec->flags = command->flags;

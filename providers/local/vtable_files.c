@@ -282,8 +282,11 @@ static int send_all(struct operation *op, const struct cm_write_request *request
 		r = cm_files_why(op->f, error == 0 ? err : NULL);
 	else
 		r = cm_files_next(op->f, error == 0 ? err : NULL);
-	if (error != 0)
+	if (error != 0) {
+		/* that the jail heard of it is no refusal of the jail's */
+		op->f->is_refusal = false;
 		return cm_error_set(err, CM_E_SYS, error, "cannot read what is to be written");
+	}
 	return r > 0 ? malformed(err) : r;
 }
 

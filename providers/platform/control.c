@@ -79,7 +79,7 @@ static int send_route(struct cm_platform *p, const struct route *route, const st
 	}
 	r = cm_http_send(p->http, &request, call, ret, err);
 	if (r == CM_OK)
-		p->clock_ahead_ms = cm_http_clock_ahead_ms(ret);
+		p->clock_ahead_ms = ret->clock_ahead_ms;
 	return r;
 }
 

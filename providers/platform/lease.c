@@ -17,7 +17,7 @@ void cm_platform_lease_drop(struct cm_platform_session *s)
 static int64_t good_until(const struct cm_platform_lease *lease,
 			  const struct cm_http_answer *answer)
 {
-	int64_t now_ms = cm_clock_real_ms() + cm_http_clock_ahead_ms(answer);
+	int64_t now_ms = cm_clock_real_ms() + answer->clock_ahead_ms;
 	int64_t left = lease->expires_ms - now_ms - SPARE_MS;
 
 	return lease->expires_ms == 0 || left <= 0 ? 0 : cm_clock_mono_ms() + left;

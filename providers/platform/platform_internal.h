@@ -15,7 +15,7 @@ struct cm_platform {
 	struct cm_http *http;
 	/* a header; a secret */
 	char *authorization;
-	/* of the platform's last answer (cm_http_clock_ahead_ms) */
+	/* of the platform's last answer (clock_ahead_ms there) */
 	int64_t clock_ahead_ms;
 };
 

@@ -24,6 +24,11 @@ static void clear_entry(struct cm_path_info *info)
 	free((char *)(uintptr_t)info->group);
 }
 
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
 static int copy_entry(const struct cm_path_info *info, struct cm_path_info *ret)
 {
 	*ret = *info;
@@ -92,7 +97,8 @@ int cm_sorted_take(void *data, const struct cm_path_info *info)
 	if (copy_entry(info, &s->v[s->n]) < 0)
 		return CM_E_NOMEM;
 	s->n++;
-	s->bytes += sizeof(*info) + strlen(info->path);
+	s->bytes += sizeof(*info) + strlen(info->path) + size_of(info->target) +
+		    size_of(info->owner) + size_of(info->group);
 	return s->bytes < MAX_BYTES ? CM_OK : tell(s);
 }
 

@@ -56,7 +56,7 @@ static int put_entry(void *data, const struct cm_path_info *info)
 	bool is_itself = p->is_itself || info->path[0] == '\0';
 	struct cm_path_info shown = *info;
 
-	if (is_itself)
+	if (is_itself && p->asked)
 		shown.path = p->asked;
 	if (p->form == CM_FILE_BLOCK && !p->is_first)
 		cm_buf_putc(&p->text, '\n');

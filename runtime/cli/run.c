@@ -186,10 +186,6 @@ static int run_setup_apart(struct run *run, struct cm_error *err)
 	return r;
 }
 
-/*
- * The command. Where nothing has to come before it, it is asked for while the jail is still being
- * made, which saves a round trip.
- */
 /* The session is used. While the command begins this costs nobody any time. */
 static void touch(struct run *run)
 {
@@ -200,6 +196,10 @@ static void touch(struct run *run)
 	run->touched_us = now_us;
 }
 
+/*
+ * The command. Where nothing has to come before it, it is asked for while the jail is still being
+ * made, which saves a round trip.
+ */
 static int run_command(struct run *run, struct cm_error *err)
 {
 	const struct cm_spec *spec = run->spec;
