@@ -355,7 +355,7 @@ int cm_e2b_exec_list(struct cm_session *s, const struct cm_call *call,
 		     struct cm_error *err);
 /* --- files.c, write.c, watch.c, entry.c, url.c ----------------------------------------------------------- */
 
-int cm_e2b_file_read(struct cm_session *s, const char *path, const struct cm_read_request *request,
+int cm_e2b_file_read(struct cm_session *s, const char *path, const struct cm_read_request *wanted,
 		     const struct cm_call *call, struct cm_error *err);
 int cm_e2b_file_write(struct cm_session *s, const char *path,
 		      const struct cm_write_request *request, const struct cm_call *call,

@@ -231,8 +231,10 @@ int cm_local_env_read(struct cm_local *l, struct cm_error *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > (off_t)ENV_MAX)
 		return 0;
-	if (st.st_size > (off_t)sizeof(usual))
-		text = own = cm_malloc((size_t)st.st_size);
+	if (st.st_size > (off_t)sizeof(usual)) {
+		own = cm_malloc((size_t)st.st_size);
+		text = own;
+	}
 	if (!text)
 		return no_memory(err);
 	n = cm_read_all(fd, text, (size_t)st.st_size);

@@ -315,8 +315,10 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 
 	if (r < 0)
 		return r;
-	if (len > sizeof(usual))
-		blob = own = cm_malloc(len);
+	if (len > sizeof(usual)) {
+		own = cm_malloc(len);
+		blob = own;
+	}
 	if (!blob)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
 	fill_blob(command, blob);

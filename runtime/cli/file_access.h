@@ -58,8 +58,8 @@ void cm_file_access_close(struct cm_file_access *f);
 void cm_file_access_init(struct cm_file_access *f, struct cm_cli *cli);
 /* Lets go of standard output, and of nothing else. */
 void cm_file_access_clear(struct cm_file_access *f);
-/* What could not be done, where the rest goes on: printed. For struct cm_provider_config. */
-void cm_file_access_told(void *f, const struct cm_error *why);
+/* What could not be done, where the rest goes on: printed. For struct cm_provider_config; data is one. */
+void cm_file_access_told(void *data, const struct cm_error *why);
 
 /* The error of what ended with r: ours, where a callback gave up. Returns its code, or r. */
 int cm_file_access_settle(struct cm_file_access *f, int r, struct cm_error *err);

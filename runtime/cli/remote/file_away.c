@@ -103,11 +103,11 @@ int cm_file_access_open(struct cm_cli *cli, const struct cm_file_target *target,
 	return status;
 }
 
-void cm_file_access_close(struct cm_file_access *base)
+void cm_file_access_close(struct cm_file_access *f)
 {
-	struct cm_away_files *f = (struct cm_away_files *)base;
+	struct cm_away_files *files = (struct cm_away_files *)f;
 
-	cm_file_access_clear(base);
-	cm_ptr_free(&f->directory);
-	cm_away_close(&f->away);
+	cm_file_access_clear(f);
+	cm_ptr_free(&files->directory);
+	cm_away_close(&files->away);
 }

@@ -29,7 +29,7 @@ static int fetch(struct suite *t, const char *url, const char *body, struct cm_b
 	};
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
-	struct cm_http_answer answer;
+	struct cm_http_answer answer = { 0 };
 	struct cm_http *http = NULL;
 	int status = -1;
 	int r = cm_http_open(&options, &http, &err);
