@@ -272,6 +272,9 @@ static int tell_locks(struct run *run, struct cm_error *err)
 
 static int publish_index(struct run *run, struct cm_error *err)
 {
+	/* of an update that was killed just here: this index is in a directory of ours, and one update runs */
+	if (unlinkat(run->ex->scratch_fd, LOCK, 0) < 0 && errno != ENOENT)
+		return cannot_write(run, errno, err);
 	if (git_index_write(run->index) < 0)
 		return cm_library_error(err, "cannot write the index of '%s'", run->ex->path);
 	if (renameat(run->ex->scratch_fd, INDEX, run->ex->git_fd, INDEX) < 0)

@@ -257,6 +257,8 @@ for who in run running checkout; do
 	is_broken_off=no
 	[ ! -e "$tree/.git/casemate-update/switch" ] || is_broken_off=yes
 	[ $is_broken_off = no ] || n=$((n + 1))
+	# as where it was killed while it wrote the new index
+	[ $is_broken_off = no ] || : >"$tree/.git/casemate-update/index.lock"
 	if [ $who = checkout ]; then
 		run checkout s
 	else
