@@ -241,6 +241,42 @@ void cm_jw_kbool(struct cm_json_writer *w, const char *key, bool v)
 	cm_jw_bool(w, v);
 }
 
+void cm_jw_known_int(struct cm_json_writer *w, const char *key, bool is_known, int64_t v)
+{
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_int(w, v);
+	else
+		cm_jw_null(w);
+}
+
+void cm_jw_known_uint(struct cm_json_writer *w, const char *key, bool is_known, uint64_t v)
+{
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_uint(w, v);
+	else
+		cm_jw_null(w);
+}
+
+void cm_jw_known_double(struct cm_json_writer *w, const char *key, bool is_known, double v)
+{
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_double(w, v);
+	else
+		cm_jw_null(w);
+}
+
+void cm_jw_known_bool(struct cm_json_writer *w, const char *key, bool is_known, bool v)
+{
+	cm_jw_key(w, key);
+	if (is_known)
+		cm_jw_bool(w, v);
+	else
+		cm_jw_null(w);
+}
+
 void cm_jw_kstrings(struct cm_json_writer *w, const char *key, const struct cm_strv *v)
 {
 	cm_jw_key(w, key);

@@ -44,5 +44,10 @@ void cm_jw_kuint(struct cm_json_writer *w, const char *key, uint64_t v);
 /* an array of strings */
 void cm_jw_kstrings(struct cm_json_writer *w, const char *key, const struct cm_strv *v);
 void cm_jw_kbool(struct cm_json_writer *w, const char *key, bool v);
+/* the same of what may not be known: null then */
+void cm_jw_known_int(struct cm_json_writer *w, const char *key, bool is_known, int64_t v);
+void cm_jw_known_uint(struct cm_json_writer *w, const char *key, bool is_known, uint64_t v);
+void cm_jw_known_double(struct cm_json_writer *w, const char *key, bool is_known, double v);
+void cm_jw_known_bool(struct cm_json_writer *w, const char *key, bool is_known, bool v);
 
 #endif

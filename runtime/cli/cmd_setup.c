@@ -176,11 +176,7 @@ static void write_json(const struct seen *seen, struct cm_buf *out)
 	cm_jw_object(&w);
 	cm_jw_kstring(&w, "session", r->id);
 	cm_jw_kstring(&w, "state", state_of(seen));
-	cm_jw_key(&w, "exit");
-	if (has_ended)
-		cm_jw_int(&w, r->setup_exit);
-	else
-		cm_jw_null(&w);
+	cm_jw_known_int(&w, "exit", has_ended, r->setup_exit);
 	cm_cli_write_time(&w, "began", r->setup_begun_ms);
 	cm_cli_write_time(&w, "ended", has_ended ? r->setup_ms : 0);
 	cm_jw_kint(&w, "durationMs", r->setup_took_ms);

@@ -133,32 +133,10 @@ uint64_t cm_exec_view_wall_ms(const struct cm_exec_view *view)
 
 /* --- for programs -------------------------------------------------------------------------- */
 
-static void write_uint(struct cm_json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	cm_jw_key(w, key);
-	if (is_known)
-		cm_jw_uint(w, value);
-	else
-		cm_jw_null(w);
-}
-
-static void write_int(struct cm_json_writer *w, const char *key, bool is_known, int64_t value)
-{
-	cm_jw_key(w, key);
-	if (is_known)
-		cm_jw_int(w, value);
-	else
-		cm_jw_null(w);
-}
-
 static void write_flag(struct cm_json_writer *w, const char *key, const struct cm_exec_fate *fate,
 		       uint32_t flag)
 {
-	cm_jw_key(w, key);
-	if (fate->is_known)
-		cm_jw_bool(w, (fate->end.flags & flag) != 0);
-	else
-		cm_jw_null(w);
+	cm_jw_known_bool(w, key, fate->is_known, (fate->end.flags & flag) != 0);
 }
 
 static void write_fate(struct cm_json_writer *w, const struct cm_exec_view *view)
@@ -167,20 +145,18 @@ static void write_fate(struct cm_json_writer *w, const struct cm_exec_view *view
 	const struct cm_rec_end *end = &fate->end;
 
 	cm_jw_kstring(w, "end", fate->is_known ? cm_end_kind_name(end->kind) : NULL);
-	write_int(w, "exitCode", fate->is_known, cm_end_exit(end, CM_EXIT_FAILURE));
-	write_int(w, "signal", fate->is_known && end->kind == CM_END_SIGNAL, end->status);
+	cm_jw_known_int(w, "exitCode", fate->is_known, cm_end_exit(end, CM_EXIT_FAILURE));
+	cm_jw_known_int(w, "signal", fate->is_known && end->kind == CM_END_SIGNAL, end->status);
 	write_flag(w, "timedOut", fate, CM_ENDF_TIMED_OUT);
 	write_flag(w, "killed", fate, CM_ENDF_KILLED);
 	write_flag(w, "memoryLimit", fate, CM_ENDF_MEMORY_LIMIT);
-	cm_jw_key(w, "childrenLeft");
-	if (view->state == CM_EXEC_ENDED || view->state == CM_EXEC_CHILDREN_LEFT)
-		cm_jw_bool(w, view->state == CM_EXEC_CHILDREN_LEFT);
-	else
-		cm_jw_null(w);
-	write_uint(w, "wallMs", view->state != CM_EXEC_UNKNOWN, cm_exec_view_wall_ms(view));
-	write_uint(w, "cpuUserMs", fate->is_known, end->cpu_user_us / 1000);
-	write_uint(w, "cpuSystemMs", fate->is_known, end->cpu_system_us / 1000);
-	write_uint(w, "maxRssBytes", fate->is_known, end->max_rss_bytes);
+	cm_jw_known_bool(w, "childrenLeft",
+			 view->state == CM_EXEC_ENDED || view->state == CM_EXEC_CHILDREN_LEFT,
+			 view->state == CM_EXEC_CHILDREN_LEFT);
+	cm_jw_known_uint(w, "wallMs", view->state != CM_EXEC_UNKNOWN, cm_exec_view_wall_ms(view));
+	cm_jw_known_uint(w, "cpuUserMs", fate->is_known, end->cpu_user_us / 1000);
+	cm_jw_known_uint(w, "cpuSystemMs", fate->is_known, end->cpu_system_us / 1000);
+	cm_jw_known_uint(w, "maxRssBytes", fate->is_known, end->max_rss_bytes);
 }
 
 /* Each string of the text with its end; the last one may have none. */
@@ -227,7 +203,7 @@ void cm_exec_view_write(struct cm_json_writer *w, const struct cm_exec_view *vie
 	cm_jw_object(w);
 	cm_jw_kstring(w, "exec", id);
 	cm_jw_kstring(w, "state", state_names[view->state]);
-	write_int(w, "pid", view->pid != 0, view->pid);
+	cm_jw_known_int(w, "pid", view->pid != 0, view->pid);
 	cm_cli_write_time(w, "startedAt", view->started_ms);
 	cm_cli_write_time(w, "endedAt", view->fate.is_known ? view->fate.ended_ms : 0);
 	write_fate(w, view);

@@ -113,15 +113,6 @@ static void put_json_text(struct cm_json_writer *w, const char *key, const char 
 		cm_jw_kstring(w, key_whole, whole.data);
 }
 
-static void put_json_known(struct cm_json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	cm_jw_key(w, key);
-	if (is_known)
-		cm_jw_uint(w, value);
-	else
-		cm_jw_null(w);
-}
-
 /* key with the number that it is, or key_name with the name. */
 static void put_json_owner(struct cm_json_writer *w, const char *key, const char *key_name,
 			   const char *owner)
@@ -129,7 +120,7 @@ static void put_json_owner(struct cm_json_writer *w, const char *key, const char
 	uint64_t number = 0;
 	bool is_number = owner && cm_parse_u64(owner, key, 0, UINT32_MAX, &number, NULL) == CM_OK;
 
-	put_json_known(w, key, is_number, number);
+	cm_jw_known_uint(w, key, is_number, number);
 	if (owner && !is_number)
 		cm_jw_kstring(w, key_name, owner);
 }
@@ -153,12 +144,12 @@ static void put_json(const struct cm_path_info *info, const char *prefix, struct
 	put_json_text(&w, "name", "nameBase64", whole ? whole : info->path);
 	cm_jw_kstring(&w, "type", type_name(info));
 	cm_jw_kuint(&w, "size", info->size);
-	put_json_known(&w, "allocated", info->has_usage, info->allocated);
+	cm_jw_known_uint(&w, "allocated", info->has_usage, info->allocated);
 	(void)snprintf(mode, sizeof(mode), "%04o", mode_of(info));
 	cm_jw_kstring(&w, "mode", mode);
 	put_json_owner(&w, "uid", "owner", info->owner);
 	put_json_owner(&w, "gid", "group", info->group);
-	put_json_known(&w, "links", info->has_usage, info->links);
+	cm_jw_known_uint(&w, "links", info->has_usage, info->links);
 	format_time(info, time);
 	cm_jw_kstring(&w, "mtime", time[0] ? time : NULL);
 	if (info->type == CM_PATH_LINK && info->target)

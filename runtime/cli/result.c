@@ -29,23 +29,10 @@ static const char *end_name(const struct cm_result *result)
 	return result->error.code != 0 ? "failed" : NULL;
 }
 
-static void write_uint(struct cm_json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	cm_jw_key(w, key);
-	if (is_known)
-		cm_jw_uint(w, value);
-	else
-		cm_jw_null(w);
-}
-
 static void write_flag(struct cm_json_writer *w, const char *key, bool is_known,
 		       const struct cm_rec_end *end, uint32_t flag)
 {
-	cm_jw_key(w, key);
-	if (is_known)
-		cm_jw_bool(w, (end->flags & flag) != 0);
-	else
-		cm_jw_null(w);
+	cm_jw_known_bool(w, key, is_known, (end->flags & flag) != 0);
 }
 
 static void write_end(struct cm_json_writer *w, const struct cm_result *result)
@@ -60,10 +47,10 @@ static void write_end(struct cm_json_writer *w, const struct cm_result *result)
 	write_flag(w, "killed", is_known, end, CM_ENDF_KILLED);
 	write_flag(w, "memoryLimit", is_known, end, CM_ENDF_MEMORY_LIMIT);
 	write_flag(w, "childrenLeft", is_measured, end, CM_ENDF_CHILDREN_LEFT);
-	write_uint(w, "wallMs", is_measured || end->wall_us != 0, end->wall_us / 1000);
-	write_uint(w, "cpuUserMs", is_measured, end->cpu_user_us / 1000);
-	write_uint(w, "cpuSystemMs", is_measured, end->cpu_system_us / 1000);
-	write_uint(w, "maxRssBytes", is_measured, end->max_rss_bytes);
+	cm_jw_known_uint(w, "wallMs", is_measured || end->wall_us != 0, end->wall_us / 1000);
+	cm_jw_known_uint(w, "cpuUserMs", is_measured, end->cpu_user_us / 1000);
+	cm_jw_known_uint(w, "cpuSystemMs", is_measured, end->cpu_system_us / 1000);
+	cm_jw_known_uint(w, "maxRssBytes", is_measured, end->max_rss_bytes);
 	if (end->memory_peak_bytes != 0)
 		cm_jw_kuint(w, "memoryPeakBytes", end->memory_peak_bytes);
 	write_flag(w, "usageApproximate", is_measured, end, CM_ENDF_USAGE_APPROXIMATE);

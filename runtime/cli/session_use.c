@@ -30,29 +30,20 @@ int cm_session_use_update(struct cm_session_use *use, const struct cm_store_sess
 
 static void write_known(struct cm_json_writer *w, const char *key, uint64_t value, uint64_t unit)
 {
-	cm_jw_key(w, key);
-	if (value == CM_USAGE_UNKNOWN)
-		cm_jw_null(w);
-	else
-		cm_jw_uint(w, (value + unit / 2) / unit);
+	cm_jw_known_uint(w, key, value != CM_USAGE_UNKNOWN, (value + unit / 2) / unit);
 }
 
 static void write_percent(struct cm_json_writer *w, double percent)
 {
-	cm_jw_key(w, "cpuPercent");
-	if (percent < 0)
-		cm_jw_null(w);
-	else
-		cm_jw_double(w, (double)(uint64_t)(percent * 10 + 0.5) / 10);
+	bool is_known = percent >= 0;
+
+	cm_jw_known_double(w, "cpuPercent", is_known,
+			   is_known ? (double)(uint64_t)(percent * 10 + 0.5) / 10 : 0);
 }
 
 static void write_processors(struct cm_json_writer *w, const char *key, uint64_t milli)
 {
-	cm_jw_key(w, key);
-	if (milli == CM_USAGE_UNKNOWN)
-		cm_jw_null(w);
-	else
-		cm_jw_double(w, (double)milli / 1000);
+	cm_jw_known_double(w, key, milli != CM_USAGE_UNKNOWN, (double)milli / 1000);
 }
 
 static void write_approximate(struct cm_json_writer *w, const struct cm_local_measure *m)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON reader: good and bad texts, bounds, lines, allocations; and what the writer writes. */
 #include "runtime/base/json.h"
+#include "runtime/base/json_copy.h"
 #include "runtime/base/json_write.h"
 #include "tests/unit/test_base.h"
 
@@ -43,41 +44,6 @@ static struct cm_json_doc *parse_good(const char *text)
 	return doc;
 }
 
-static void write_value(struct cm_json_writer *w, const struct cm_json *v)
-{
-	if (v->key)
-		cm_jw_key(w, v->key);
-	switch (v->type) {
-	case CM_JSON_NULL:
-		cm_jw_null(w);
-		return;
-	case CM_JSON_BOOL:
-		cm_jw_bool(w, v->u.boolean);
-		return;
-	case CM_JSON_INT:
-		cm_jw_int(w, v->u.integer);
-		return;
-	case CM_JSON_DOUBLE:
-		cm_jw_double(w, v->u.number);
-		return;
-	case CM_JSON_STRING:
-		cm_jw_string(w, v->u.string);
-		return;
-	case CM_JSON_ARRAY:
-		cm_jw_array(w);
-		break;
-	case CM_JSON_OBJECT:
-		cm_jw_object(w);
-		break;
-	}
-	for (const struct cm_json *c = v->first_child; c; c = c->next)
-		write_value(w, c);
-	if (v->type == CM_JSON_ARRAY)
-		cm_jw_end_array(w);
-	else
-		cm_jw_end_object(w);
-}
-
 static char *write_doc(const struct cm_json_doc *doc, bool is_pretty)
 {
 	struct cm_json_writer w;
@@ -85,7 +51,7 @@ static char *write_doc(const struct cm_json_doc *doc, bool is_pretty)
 
 	cm_buf_init(&out, OUT_MAX);
 	cm_jw_init(&w, &out, is_pretty);
-	write_value(&w, cm_json_root(doc));
+	cm_json_copy(&w, cm_json_root(doc));
 	assert_int_equal(w.depth, 0);
 	assert_int_equal(cm_buf_status(&out), CM_OK);
 	return cm_buf_take(&out);

@@ -109,24 +109,6 @@ static const char *end_name(const struct cm_exec_info *info)
 	return NULL;
 }
 
-static void write_int(struct cm_json_writer *w, const char *key, bool has, int64_t value)
-{
-	cm_jw_key(w, key);
-	if (has)
-		cm_jw_int(w, value);
-	else
-		cm_jw_null(w);
-}
-
-static void write_flag(struct cm_json_writer *w, const char *key, bool has, bool value)
-{
-	cm_jw_key(w, key);
-	if (has)
-		cm_jw_bool(w, value);
-	else
-		cm_jw_null(w);
-}
-
 static void write_nulls(struct cm_json_writer *w, const char *const *keys)
 {
 	for (; *keys; keys++) {
@@ -143,14 +125,14 @@ static void write_end(struct cm_json_writer *w, const struct cm_exec_info *info)
 	uint64_t wall = wall_ms(info);
 
 	cm_jw_kstring(w, "end", end_name(info));
-	write_int(w, "exitCode", has_end, end->exit_code);
-	write_int(w, "signal", has_end && end->signal != 0, end->signal);
-	write_flag(w, "timedOut", has_end, end->kind == CM_EXEC_TIMED_OUT);
-	write_flag(w, "killed", has_end,
-		   end->kind == CM_EXEC_KILLED || end->kind == CM_EXEC_TIMED_OUT);
-	write_flag(w, "memoryLimit", has_end, end->kind == CM_EXEC_OUT_OF_MEMORY);
-	write_flag(w, "childrenLeft", false, false);
-	write_int(w, "wallMs", wall != 0, (int64_t)wall);
+	cm_jw_known_int(w, "exitCode", has_end, end->exit_code);
+	cm_jw_known_int(w, "signal", has_end && end->signal != 0, end->signal);
+	cm_jw_known_bool(w, "timedOut", has_end, end->kind == CM_EXEC_TIMED_OUT);
+	cm_jw_known_bool(w, "killed", has_end,
+			 end->kind == CM_EXEC_KILLED || end->kind == CM_EXEC_TIMED_OUT);
+	cm_jw_known_bool(w, "memoryLimit", has_end, end->kind == CM_EXEC_OUT_OF_MEMORY);
+	cm_jw_known_bool(w, "childrenLeft", false, false);
+	cm_jw_known_int(w, "wallMs", wall != 0, (int64_t)wall);
 	write_nulls(w, unmeasured);
 }
 
@@ -162,7 +144,7 @@ void cm_away_exec_write(struct cm_json_writer *w, const struct cm_exec_info *inf
 	cm_jw_object(w);
 	cm_jw_kstring(w, "exec", info->name);
 	cm_jw_kstring(w, "state", info->is_running ? "running" : ended);
-	write_int(w, "pid", info->is_running && info->pid != 0, info->pid);
+	cm_jw_known_int(w, "pid", info->is_running && info->pid != 0, info->pid);
 	cm_cli_write_time(w, "startedAt", info->started_ms);
 	cm_cli_write_time(w, "endedAt", info->ended_ms);
 	write_end(w, info);

@@ -89,11 +89,7 @@ void cm_away_session_write(struct cm_json_writer *w, const struct cm_session_inf
 
 static void write_known(struct cm_json_writer *w, const char *key, uint64_t bytes)
 {
-	cm_jw_key(w, key);
-	if (bytes != 0)
-		cm_jw_uint(w, bytes / MIB);
-	else
-		cm_jw_null(w);
+	cm_jw_known_uint(w, key, bytes != 0, bytes / MIB);
 }
 
 /* What the sandbox has; what it uses of that is not asked for. */
@@ -103,11 +99,7 @@ static void write_resources(struct cm_json_writer *w, const struct cm_session_in
 	cm_jw_object(w);
 	write_known(w, "memoryMB", info->memory_bytes);
 	write_known(w, "memoryUsedMB", 0);
-	cm_jw_key(w, "cpuCores");
-	if (info->cpus_milli != 0)
-		cm_jw_double(w, (double)info->cpus_milli / 1000);
-	else
-		cm_jw_null(w);
+	cm_jw_known_double(w, "cpuCores", info->cpus_milli != 0, (double)info->cpus_milli / 1000);
 	cm_jw_kstring(w, "cpuPercent", NULL);
 	write_known(w, "diskMB", info->disk_bytes);
 	write_known(w, "diskUsedMB", 0);

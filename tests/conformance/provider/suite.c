@@ -127,7 +127,7 @@ void suite_spec(const struct suite *t, const char *id, struct cm_spec *ret)
 	ret->workspace_kind = CM_WORKSPACE_NONE;
 }
 
-struct cm_session *suite_create(struct suite *t, const char *id)
+static struct cm_session *create(struct suite *t, const char *id, enum cm_user user)
 {
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
@@ -136,10 +136,21 @@ struct cm_session *suite_create(struct suite *t, const char *id)
 	int r;
 
 	suite_spec(t, id, &spec);
+	spec.user = user;
 	r = cm_session_create(t->p, &spec, &call, &s, &err);
 	cm_spec_clear(&spec);
 	CHECK_OK(t, r, err, "a session is made");
 	return r == CM_OK ? s : NULL;
+}
+
+struct cm_session *suite_create(struct suite *t, const char *id)
+{
+	return create(t, id, CM_USER_USER);
+}
+
+struct cm_session *suite_create_root(struct suite *t, const char *id)
+{
+	return create(t, id, CM_USER_ROOT);
 }
 
 void suite_end(struct suite *t, struct cm_session *s)

@@ -100,6 +100,8 @@ void suite_name(struct suite *t, char buf[64]);
 void suite_spec(const struct suite *t, const char *id, struct cm_spec *ret);
 /* NULL, and it was said why. */
 struct cm_session *suite_create(struct suite *t, const char *id);
+/* the same of one whose commands are root's */
+struct cm_session *suite_create_root(struct suite *t, const char *id);
 /* It is destroyed and let go; NULL is allowed. */
 void suite_end(struct suite *t, struct cm_session *s);
 

@@ -444,23 +444,16 @@ static void left_behind(struct suite *t)
 
 static void as_root(struct suite *t)
 {
-	struct cm_call call = suite_call(SUITE_MS);
-	struct cm_error err = CM_ERROR_INIT;
 	const char *const argv[] = { "id", "-u", NULL };
 	const struct cm_exec_request request = { .argv = suite_v(argv), .is_root = true };
 	const struct cm_exec_request plain = { .argv = suite_v(argv) };
-	struct cm_session *s = NULL;
-	struct cm_spec spec;
+	struct cm_session *s;
 	struct outcome o;
 	char name[64];
-	int r;
 
 	suite_name(t, name);
-	suite_spec(t, name, &spec);
-	spec.user = CM_USER_ROOT;
-	r = cm_session_create(t->p, &spec, &call, &s, &err);
-	cm_spec_clear(&spec);
-	if (!CHECK_OK(t, r, err, "a session with root"))
+	s = suite_create_root(t, name);
+	if (!s)
 		return;
 	suite_run(t, s, &request, &o);
 	CHECK_EXIT(t, &o, 0);

@@ -209,20 +209,16 @@ static void of_root(struct suite *t)
 {
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
-	struct cm_session *s = NULL;
+	struct cm_session *s;
 	struct cm_session *same = NULL;
-	struct cm_spec spec;
 	int64_t end_ms = 0;
 	char *url = NULL;
 	char name[64];
 	int r;
 
 	suite_name(t, name);
-	suite_spec(t, name, &spec);
-	spec.user = CM_USER_ROOT;
-	r = cm_session_create(t->p, &spec, &call, &s, &err);
-	cm_spec_clear(&spec);
-	if (!CHECK_OK(t, r, err, "a session of root's"))
+	s = suite_create_root(t, name);
+	if (!s)
 		return;
 	suite_sh_is(t, s, "printf mine >of-root", "");
 	/* found by name, and not started: nothing is known of it yet */
