@@ -45,7 +45,8 @@ struct cm_serve_exec {
 	/* not watched yet: what it has to say is heard with the command's end, or a little later */
 	bool is_report_late;
 	int pty_fd;
-	int join_fd;
+	/* our own of what its process has: standard streams, and the leaf to join; -1: none */
+	int lent_fds[4];
 	int kill_fd;
 	bool is_leaf_v2;
 	struct cm_mark mark;

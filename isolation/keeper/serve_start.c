@@ -20,29 +20,29 @@
 #include "runtime/base/fd.h"
 
 #define STACK_SIZE (32U * 1024)
+/* of the descriptors lent; before it the three streams */
+#define LENT_LEAF 3
 /*
  * At the latest. Most commands end sooner, and who waits for such a one has no use for the news that it runs: init,
  * keeper and client would be woken for it, on the processors that the command could have.
  */
 #define REPORT_LATE_MS 3
 
+/*
+ * The child has its own. With ours closed a pipe ends when the command does, and not when that was told:
+ * who reads it has that behind it while the rest ends. The image keeps the numbers, which the child reads.
+ */
+static void close_lent(struct cm_serve_exec *e)
+{
+	for (size_t i = 0; i < CM_ARRAY_SIZE(e->lent_fds); i++)
+		cm_fd_close(&e->lent_fds[i]);
+}
+
 /* The child has executed or is dead: nothing reads its image any more. */
 void cm_serve_drop(struct cm_serve_exec *e)
 {
 	cm_image_settle(e->memory);
-	for (int i = 0; i < 3; i++) {
-		/* 0 to 2 are init's own */
-		if (e->image.stdio[i] > 2) {
-			int fd = e->image.stdio[i];
-
-			for (int j = i; j < 3; j++) {
-				if (e->image.stdio[j] == fd)
-					e->image.stdio[j] = -1;
-			}
-			cm_fd_close(&fd);
-		}
-	}
-	cm_fd_close(&e->join_fd);
+	close_lent(e);
 }
 
 /* Who wants the terminal's master, or only to know that it was started, waits for that. */
@@ -167,10 +167,14 @@ static int take_fds(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error
 	want += (e->flags & CM_EXECF_LEAF) != 0 ? 2 : 0;
 	if (want != msg->n_fds)
 		return cm_error_set(err, CM_E_PROTOCOL, 0, "malformed request: descriptors");
-	for (int i = 0; i < 3; i++)
-		e->image.stdio[i] = (e->flags & bits[i]) != 0 ? cm_fd_take(&msg->fds[next++]) : i;
+	for (int i = 0; i < 3; i++) {
+		/* without one, init's own */
+		e->image.stdio[i] = i;
+		if ((e->flags & bits[i]) != 0)
+			e->image.stdio[i] = e->lent_fds[i] = cm_fd_take(&msg->fds[next++]);
+	}
 	if ((e->flags & CM_EXECF_LEAF) != 0) {
-		e->join_fd = cm_fd_take(&msg->fds[next++]);
+		e->image.leaf_join_fd = e->lent_fds[LENT_LEAF] = cm_fd_take(&msg->fds[next++]);
 		e->kill_fd = cm_fd_take(&msg->fds[next]);
 	}
 	return CM_OK;
@@ -205,6 +209,8 @@ static int open_terminal(struct cm_serve_exec *e, const struct cm_rec_exec *req,
 
 	if (r < 0)
 		return r;
+	cm_fd_close(&e->lent_fds[0]);
+	e->lent_fds[0] = slave;
 	for (int i = 0; i < 3; i++)
 		e->image.stdio[i] = slave;
 	e->image.is_tty = true;
@@ -217,7 +223,6 @@ static void fill_image(struct cm_serve_exec *e, int report_fd)
 	struct cm_exec_image *image = &e->image;
 	bool is_root = (h->flags & CM_PLANF_ROOT_USER) != 0 && (e->flags & CM_EXECF_AS_USER) == 0;
 
-	image->leaf_join_fd = e->join_fd;
 	image->is_leaf_v2 = e->is_leaf_v2;
 	image->mark_gid = e->mark.gid;
 	image->has_ids = h->idmap != CM_IDMAP_SINGLE;
@@ -259,6 +264,7 @@ static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *e
 	e->start_us = cm_clock_mono_us();
 	r = cm_exec_clone(&e->image, &e->pid, &e->pidfd);
 	cm_fd_close(&write_end);
+	close_lent(e);
 	if (r < 0)
 		return cm_error_set(err, r == -EAGAIN ? CM_E_LIMIT : CM_E_SYS, -r,
 				    "cannot start a process in the session");
@@ -296,8 +302,9 @@ void cm_serve_start(struct cm_serve *serve, struct cm_msg *msg)
 	e->flags = msg->rec.body.exec.flags;
 	e->grace_ms = msg->rec.body.exec.grace_ms;
 	e->is_leaf_v2 = serve->plan->header->cgroup == CM_CGROUP_V2;
-	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = -1;
-	e->image.stdio[0] = e->image.stdio[1] = e->image.stdio[2] = -1;
+	e->pidfd = e->report_fd = e->pty_fd = e->kill_fd = e->image.leaf_join_fd = -1;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(e->lent_fds); i++)
+		e->lent_fds[i] = -1;
 	if (start(e, msg, &err) == CM_OK)
 		return;
 	bury(e);

@@ -99,7 +99,9 @@ static int set_up(void **state)
 	/* as if a command had been started in it */
 	serve.n_slots = 1;
 	e->phase = CM_PHASE_RUNNING;
-	e->pidfd = e->report_fd = e->pty_fd = e->join_fd = e->kill_fd = -1;
+	e->pidfd = e->report_fd = e->pty_fd = e->kill_fd = -1;
+	for (size_t i = 0; i < CM_ARRAY_SIZE(e->lent_fds); i++)
+		e->lent_fds[i] = -1;
 	e->mark.gid = 1;
 	*state = e;
 	return 0;
