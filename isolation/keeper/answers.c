@@ -39,7 +39,7 @@ static void on_up(struct cm_keeper *k)
 	k->state = CM_KS_UP;
 	tell_up(k);
 	cm_keeper_fill_up(k, &rec);
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		if (k->clients[i].sock >= 0)
 			cm_keeper_tell(k, i, &rec, NULL, NULL, 0);
 	}

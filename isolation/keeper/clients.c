@@ -60,7 +60,7 @@ void cm_keeper_refuse(struct cm_keeper *k, int client, uint64_t id, int code, co
 
 static int index_of(const struct cm_keeper *k, int sock)
 {
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		if (k->clients[i].sock == sock)
 			return i;
 	}
@@ -104,7 +104,7 @@ static void on_hello_late(struct cm_loop *loop, int timer, void *data)
 	(void)loop;
 	(void)timer;
 	k->hello_timer = -1;
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		struct cm_keeper_client *c = &k->clients[i];
 
 		if (c->sock >= 0 && !c->has_said_hello && c->hello_due_ms <= now)
@@ -120,7 +120,7 @@ static void arm_hello(struct cm_keeper *k)
 
 	cm_loop_timer_cancel(&k->loop, k->hello_timer);
 	k->hello_timer = -1;
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		const struct cm_keeper_client *c = &k->clients[i];
 
 		if (c->sock >= 0 && !c->has_said_hello && c->hello_due_ms < first)
@@ -148,9 +148,19 @@ static void refuse_stranger(int sock)
 		(void)cm_proto_send_error(sock, CM_REC_REFUSED, 0, &why);
 }
 
-int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err)
+static int free_client(struct cm_keeper *k)
 {
 	int i = index_of(k, -1);
+
+	if (i >= 0 || k->n_clients == CM_KEEPER_MAX_CLIENTS)
+		return i;
+	k->clients[k->n_clients].sock = -1;
+	return k->n_clients++;
+}
+
+int cm_keeper_client_add(struct cm_keeper *k, int own_sock, bool is_trusted, struct cm_error *err)
+{
+	int i = free_client(k);
 	int r;
 
 	if (i < 0) {
@@ -206,7 +216,7 @@ void cm_keeper_client_pause(struct cm_keeper *k, int client)
 
 void cm_keeper_clients_resume(struct cm_keeper *k)
 {
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		struct cm_keeper_client *c = &k->clients[i];
 
 		if (c->sock < 0 || !c->is_paused)

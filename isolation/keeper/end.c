@@ -63,7 +63,7 @@ void cm_keeper_end(struct cm_keeper *k)
 	cm_fd_close(&k->state_dir_fd);
 	/* last: who finds it free may start the session anew */
 	cm_fd_close(&k->lock_fd);
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		struct cm_rec rec = { .type = CM_REC_STOPPED, .id = k->clients[i].stop_id };
 
 		if (k->clients[i].sock >= 0 && k->clients[i].wants_stopped)
@@ -73,7 +73,7 @@ void cm_keeper_end(struct cm_keeper *k)
 
 void cm_keeper_fail(struct cm_keeper *k, const struct cm_error *why)
 {
-	for (int i = 0; i < CM_KEEPER_MAX_CLIENTS; i++) {
+	for (int i = 0; i < k->n_clients; i++) {
 		if (k->clients[i].sock >= 0)
 			(void)cm_proto_send_error(k->clients[i].sock, CM_REC_FAILED, 0, why);
 	}

@@ -23,7 +23,7 @@ int cm_keeper_exec_by_id(const struct cm_keeper *k, uint64_t id)
 
 static struct cm_keeper_watch *find_watch(struct cm_keeper *k, int client, uint64_t client_id)
 {
-	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < k->n_watches; i++) {
 		struct cm_keeper_watch *w = &k->watches[i];
 
 		if (w->is_used && w->client == client && w->client_id == client_id)
@@ -285,18 +285,23 @@ void cm_keeper_list(struct cm_keeper *k, int client)
 	cm_keeper_tell(k, client, &rec, out.data, NULL, 0);
 }
 
+static struct cm_keeper_watch *free_watch(struct cm_keeper *k)
+{
+	for (size_t i = 0; i < k->n_watches; i++) {
+		if (!k->watches[i].is_used)
+			return &k->watches[i];
+	}
+	return k->n_watches < CM_KEEPER_MAX_WATCHES ? &k->watches[k->n_watches++] : NULL;
+}
+
 static struct cm_keeper_watch *add_watch(struct cm_keeper *k, int client, uint64_t client_id,
 					 uint64_t exec_id)
 {
-	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
-		struct cm_keeper_watch *w = &k->watches[i];
+	struct cm_keeper_watch *w = free_watch(k);
 
-		if (w->is_used)
-			continue;
+	if (w)
 		*w = (struct cm_keeper_watch){ true, client, client_id, exec_id };
-		return w;
-	}
-	return NULL;
+	return w;
 }
 
 void cm_keeper_attach(struct cm_keeper *k, int client)
@@ -338,7 +343,7 @@ void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end)
 	end->len = 0;
 	end->id = e->client_id;
 	cm_keeper_tell(k, e->client, end, NULL, NULL, 0);
-	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < k->n_watches; i++) {
 		struct cm_keeper_watch *w = &k->watches[i];
 
 		if (!w->is_used || w->exec_id != e->id)
@@ -358,7 +363,7 @@ void cm_keeper_exec_refused(struct cm_keeper *k, int slot, const struct cm_error
 	cm_keeper_was_active(k);
 	if (e->client >= 0)
 		cm_keeper_refuse_as(k, e->client, e->client_id, why);
-	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < k->n_watches; i++) {
 		struct cm_keeper_watch *w = &k->watches[i];
 
 		if (!w->is_used || w->exec_id != e->id)
@@ -374,7 +379,7 @@ void cm_keeper_exec_forget(struct cm_keeper *k, int client)
 		if (k->execs[i].is_running && k->execs[i].client == client)
 			k->execs[i].client = -1;
 	}
-	for (size_t i = 0; i < CM_KEEPER_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < k->n_watches; i++) {
 		if (k->watches[i].client == client)
 			k->watches[i].is_used = false;
 	}

@@ -76,6 +76,7 @@ struct cm_keeper_watch {
 };
 
 struct cm_keeper {
+	/* first what is small, and every start touches; then what has room for many */
 	struct cm_plan plan;
 	/* the socket that the keeper was started with */
 	int starter;
@@ -83,18 +84,13 @@ struct cm_keeper {
 	 * announced of the plan since then is prepared */
 	bool is_ahead;
 	bool has_own_network;
-	struct cm_announced announced;
-	/* as root: what init cannot open */
-	struct cm_mount_sources sources;
-	enum cm_keeper_state state;
 	bool is_temporary;
-	struct cm_loop loop;
-	struct cm_cgroup cgroup;
+	enum cm_keeper_state state;
 	int init_sock;
-	/* what init_sock has no room for */
-	struct cm_outbox outbox;
 	int init_pidfd;
 	pid_t init_pid;
+	/* what init_sock has no room for */
+	struct cm_outbox outbox;
 	int signal_fd;
 	int listen_fd;
 	int state_dir_fd;
@@ -106,23 +102,31 @@ struct cm_keeper {
 	int64_t began_ms;
 	int64_t active_ms;
 	int age_fd;
-	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
-	/* for the first of them that has not said hello; -1: none */
+	/* for the first client that has not said hello; -1: none */
 	int hello_timer;
-	struct cm_keeper_exec execs[CM_MAX_EXECS];
-	unsigned int n_starts_due;
-	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
-	struct cm_keeper_job *jobs;
-	unsigned int n_jobs;
-	/* since it began */
-	uint64_t n_journaled;
 	/* for results that could not be written; -1: there are none */
 	int result_timer;
 	/* for terminals of jobs that nobody has open; -1: there are none */
 	int hung_timer;
+	unsigned int n_starts_due;
+	struct cm_keeper_job *jobs;
+	unsigned int n_jobs;
+	/* since it began */
+	uint64_t n_journaled;
 	/* borrows state_dir_fd */
 	struct cm_event_log events;
 	struct cm_msg msg;
+	struct cm_announced announced;
+	/* clients and watches from here on were never used: not even their memory is touched */
+	int n_clients;
+	size_t n_watches;
+	/* as root: what init cannot open */
+	struct cm_mount_sources sources;
+	struct cm_cgroup cgroup;
+	struct cm_loop loop;
+	struct cm_keeper_client clients[CM_KEEPER_MAX_CLIENTS];
+	struct cm_keeper_exec execs[CM_MAX_EXECS];
+	struct cm_keeper_watch watches[CM_KEEPER_MAX_WATCHES];
 };
 
 /*

@@ -226,8 +226,6 @@ int main(int argc, char **argv)
 	k->init_sock = k->init_pidfd = k->signal_fd = k->listen_fd = k->age_fd = -1;
 	k->state_dir_fd = k->lock_fd = k->events.dir_fd = -1;
 	k->hello_timer = k->result_timer = k->hung_timer = -1;
-	for (size_t i = 0; i < CM_KEEPER_MAX_CLIENTS; i++)
-		k->clients[i].sock = -1;
 	cm_cgroup_init(&k->cgroup);
 	cm_msg_init(&k->msg);
 	cm_msg_init(&k->announced.msg);

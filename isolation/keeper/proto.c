@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,19 +54,20 @@ int cm_proto_send_error(int sock, uint16_t type, uint64_t id, const struct cm_er
 static char no_blob[1];
 
 /*
- * One block that a blob was in, for the next: each allocation of a page is a mapping and two faults.
- * Static: single-threaded programs.
+ * One block for a blob, and after that for the next: each allocation of a page is a mapping and two faults,
+ * and the first of a process some more. Whoever takes it has it alone, also of several threads.
  */
 #define SPARE_SIZE 8192U
-static char *spare;
+static _Alignas(max_align_t) char first_block[SPARE_SIZE];
+static _Atomic(char *) spare = first_block;
 
 static char *new_blob(size_t size)
 {
-	char *blob = spare;
+	char *blob;
 
 	if (size > SPARE_SIZE)
 		return cm_malloc(size);
-	spare = NULL;
+	blob = atomic_exchange(&spare, NULL);
 	return blob ? blob : cm_malloc(SPARE_SIZE);
 }
 
@@ -75,9 +77,9 @@ static void free_blob(char *blob, uint32_t len)
 	if (!blob || blob == no_blob)
 		return;
 	explicit_bzero(blob, len);
-	if (len < SPARE_SIZE && !spare)
-		spare = blob;
-	else
+	if (len < SPARE_SIZE)
+		blob = atomic_exchange(&spare, blob);
+	if (blob != first_block)
 		free(blob);
 }
 

@@ -22,6 +22,8 @@
 #define STACK_SIZE (32U * 1024)
 /* of the descriptors lent; before it the three streams */
 #define LENT_LEAF 3
+/* of the first slot, and so of all commands but those beside another */
+static _Alignas(16) char first_stack[STACK_SIZE];
 /*
  * At the latest. Most commands end sooner, and who waits for such a one has no use for the news that it runs: init,
  * keeper and client would be woken for it, on the processors that the command could have.
@@ -253,7 +255,7 @@ static int start(struct cm_serve_exec *e, struct cm_msg *msg, struct cm_error *e
 	if (r < 0)
 		return r;
 	if (!e->stack)
-		e->stack = cm_malloc(STACK_SIZE);
+		e->stack = e == e->serve->execs ? first_stack : cm_malloc(STACK_SIZE);
 	if (!e->stack)
 		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for a stack");
 	if (pipe2(report, O_CLOEXEC) < 0)

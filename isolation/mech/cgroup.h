@@ -54,8 +54,8 @@ struct cm_cgroup {
 	uid_t init_kuid;
 	char name[160];
 	/* of slots below n_leaves; -1: not made yet */
-	struct cm_cgroup_leaf leaves[CM_MAX_EXECS];
 	unsigned int n_leaves;
+	struct cm_cgroup_leaf leaves[CM_MAX_EXECS];
 };
 
 struct cm_cgroup_usage {

@@ -44,8 +44,8 @@ struct cm_loop {
 	uint32_t generation;
 	/* those from here on were never used: not even their memory is touched */
 	size_t n_sources;
-	struct cm_loop_source sources[CM_LOOP_MAX_SOURCES];
 	struct cm_loop_timer timers[CM_LOOP_MAX_TIMERS];
+	struct cm_loop_source sources[CM_LOOP_MAX_SOURCES];
 };
 
 int cm_loop_init(struct cm_loop *loop, struct cm_error *err);
