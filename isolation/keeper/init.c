@@ -30,7 +30,16 @@
 
 static int stage_settle(struct cm_init *init, struct cm_error *err)
 {
-	return cm_ns_settle(init->has_own_network, err);
+	(void)init;
+	return cm_ns_settle(err);
+}
+
+static int stage_loopback(struct cm_init *init, struct cm_error *err)
+{
+	if (!init->has_own_network || init->is_loopback_up)
+		return CM_OK;
+	init->is_loopback_up = true;
+	return cm_ns_loopback_up(err);
 }
 
 /* An ordinary user's; root's come from the keeper: the jail's own root has no rights on the host's
@@ -56,7 +65,9 @@ static int prepare(const struct cm_plan *plan, void *data, struct cm_error *err)
 	if (r == CM_OK)
 		r = cm_mounts_prepare(plan, &init->sources, err);
 	(void)umask(022);
-	return r;
+	/* not earlier: a worker of the kernel's tells of it on this processor, at once, and this process
+	 * is about to wait */
+	return r < 0 ? r : stage_loopback(init, err);
 }
 
 /* The maps are written by the keeper; before that this process has no id it could use. */
@@ -207,8 +218,9 @@ static const struct {
 	int (*run)(struct cm_init *init, struct cm_error *err);
 } stages[] = {
 	/* all that can be done before the plan is there */
-	{ "propagation and loopback", stage_settle },
+	{ "propagation", stage_settle },
 	{ "id maps and preparation", stage_maps },
+	{ "loopback", stage_loopback },
 	/* an ordinary user's rights on the host's paths, before they are exchanged for root
 	 * inside */
 	{ "mount sources", stage_sources },

@@ -17,6 +17,7 @@ struct cm_init {
 	/* to the keeper */
 	int sock;
 	bool has_own_network;
+	bool is_loopback_up;
 	/* v1: tasks files to write "0" to; -1 where there is none */
 	int tasks_fd[CM_CG_N];
 	struct cm_mount_sources sources;

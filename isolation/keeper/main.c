@@ -182,10 +182,11 @@ static int run(struct cm_keeper *k, struct arguments *args, struct cm_error *err
 	if (!k->is_temporary)
 		r = detach(err);
 	if (r == CM_OK)
-		r = watch_signals(k, err);
-	if (r == CM_OK)
 		r = cm_keeper_start(k, plan_fd, err);
 	cm_fd_close(&plan_fd);
+	/* not before init has its plan and goes on; until then they wait */
+	if (r == CM_OK)
+		r = watch_signals(k, err);
 	if (r == CM_OK)
 		r = cm_loop_run(&k->loop, err);
 	return r;

@@ -227,7 +227,7 @@ int cm_ns_become_init(const struct cm_plan *plan, struct cm_error *err)
 	return CM_OK;
 }
 
-static int loopback_up(struct cm_error *err)
+int cm_ns_loopback_up(struct cm_error *err)
 {
 	CM_AUTO_FD int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = { .ifr_name = "lo" };
@@ -241,14 +241,14 @@ static int loopback_up(struct cm_error *err)
 	return CM_OK;
 }
 
-int cm_ns_settle(bool has_own_network, struct cm_error *err)
+int cm_ns_settle(struct cm_error *err)
 {
 	struct mount_attr private = { .propagation = MS_PRIVATE };
 
 	/* before anything is mounted: no event may reach the host's namespace, or come from it */
 	if (cm_sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private) < 0)
 		return cm_error_set(err, CM_E_ISOLATION, errno, "cannot cut mount propagation");
-	return has_own_network ? loopback_up(err) : CM_OK;
+	return CM_OK;
 }
 
 int cm_ns_set_hostname(const struct cm_plan *plan, struct cm_error *err)

@@ -22,8 +22,10 @@ int cm_ns_write_maps(const struct cm_plan *plan, pid_t init, struct cm_error *er
 int cm_ns_become_builder(const struct cm_plan *plan, struct cm_error *err);
 /* In init, last change of ids: init's own id where the map has one. Keeps capabilities. */
 int cm_ns_become_init(const struct cm_plan *plan, struct cm_error *err);
-/* In init, before its ids are mapped: cut mount propagation, and bring its own loopback up. */
-int cm_ns_settle(bool has_own_network, struct cm_error *err);
+/* In init, before its ids are mapped: cut mount propagation. */
+int cm_ns_settle(struct cm_error *err);
+/* In init that has a network of its own, at any time. */
+int cm_ns_loopback_up(struct cm_error *err);
 int cm_ns_set_hostname(const struct cm_plan *plan, struct cm_error *err);
 
 /*

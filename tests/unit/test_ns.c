@@ -82,7 +82,9 @@ static void be_init(int go_fd, int report_fd)
 	struct utsname name;
 
 	report.was_up = is_loopback_up();
-	report.r = cm_ns_settle((header.flags & CM_PLANF_NETNS) != 0, &report.err);
+	report.r = cm_ns_settle(&report.err);
+	if (report.r == CM_OK && (header.flags & CM_PLANF_NETNS) != 0)
+		report.r = cm_ns_loopback_up(&report.err);
 	/* the maps are written from outside meanwhile */
 	if (cm_read_exact(go_fd, &(char){ 0 }, 1) != 0)
 		_exit(1);
