@@ -160,6 +160,7 @@ static void on_end(struct cm_keeper *k)
 	tell_started(k, e);
 	tell_ended(k, e, &rec.body.end);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
+		k->is_last_told = e->client >= 0;
 		k->end_reason = CM_ENDED_TEMPORARY;
 		cm_loop_stop(&k->loop);
 	}

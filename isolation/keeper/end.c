@@ -12,6 +12,16 @@
 #include "runtime/base/kernel.h"
 #include "runtime/store/keeper_lock.h"
 
+/*
+ * The starter has been told the end of the last command, lives, and becomes init's parent: then it
+ * waits for init, and this process ends beside it and not after it. Groups can be removed only when
+ * they are empty, and that is done here.
+ */
+static bool is_left_to_starter(const struct cm_keeper *k)
+{
+	return k->starter_reaps && k->is_last_told && k->cgroup.kind == CM_CGROUP_NONE;
+}
+
 static void kill_init(struct cm_keeper *k)
 {
 	if (k->init_pid <= 0)
@@ -19,7 +29,7 @@ static void kill_init(struct cm_keeper *k)
 	/* pid 1 of the namespace: the kernel takes everything else with it, and wait returns when
 	 * that is done */
 	(void)cm_sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
-	while (waitpid(k->init_pid, NULL, 0) < 0 && errno == EINTR)
+	while (!is_left_to_starter(k) && waitpid(k->init_pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	k->init_pid = 0;
 	cm_fd_close(&k->init_pidfd);

@@ -85,6 +85,10 @@ struct cm_keeper {
 	bool is_ahead;
 	bool has_own_network;
 	bool is_temporary;
+	/* the starter waits for what this process leaves */
+	bool starter_reaps;
+	/* and knows that its last command has ended */
+	bool is_last_told;
 	enum cm_keeper_state state;
 	int init_sock;
 	int init_pidfd;

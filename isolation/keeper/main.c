@@ -94,12 +94,14 @@ static int take_ahead(struct cm_keeper *k, struct cm_error *err)
 {
 	int r;
 
-	if (k->msg.rec.type == CM_REC_AHEAD)
+	if (k->msg.rec.type == CM_REC_AHEAD) {
+		k->starter_reaps = k->msg.rec.body.ahead.starter_reaps != 0;
 		r = cm_keeper_clone_ahead(k, k->msg.rec.body.ahead.has_own_network != 0, err);
-	else if (k->msg.rec.type == CM_REC_PREPARE && k->msg.blob)
+	} else if (k->msg.rec.type == CM_REC_PREPARE && k->msg.blob) {
 		r = cm_handover_announced(&k->announced, &k->msg, err);
-	else
+	} else {
 		return 0;
+	}
 	if (r == CM_OK && k->announced.is_there)
 		r = cm_keeper_prepare(k, err);
 	return r < 0 ? r : 1;

@@ -302,6 +302,8 @@ struct cm_rec_usage {
 struct cm_rec_ahead {
 	/* what the plan will say of it: 1 or 0 */
 	uint32_t has_own_network;
+	/* 1: what this keeper leaves is the starter's to wait for (PR_SET_CHILD_SUBREAPER) */
+	uint32_t starter_reaps;
 };
 
 struct cm_rec_go {

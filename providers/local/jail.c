@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -25,16 +26,23 @@ void cm_jail_init(struct cm_jail *jail)
 	jail->skeleton.lock_fd = -1;
 }
 
+static void wait_for(pid_t pid, int *ret_status)
+{
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		;
+}
+
 /* Of a temporary jail: end of file is what it ends by. */
 static void end_keeper(struct cm_jail *jail)
 {
 	cm_fd_close(&jail->sock);
 	(void)cm_launch_end(&jail->launch, NULL);
-	if (jail->spawned > 0) {
-		while (waitpid(jail->spawned, &jail->wait_status, 0) < 0 && errno == EINTR)
-			;
-		jail->spawned = 0;
-	}
+	if (jail->spawned > 0)
+		wait_for(jail->spawned, &jail->wait_status);
+	/* ours only where the keeper has left it; else there is nobody to wait for */
+	if (jail->spawned > 0 && jail->reaps && jail->up.init_pid > 0)
+		wait_for(jail->up.init_pid, NULL);
+	jail->spawned = 0;
 }
 
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)
@@ -80,7 +88,10 @@ int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *e
 {
 	struct cm_rec rec = { .type = CM_REC_AHEAD };
 
+	if (jail->reaps)
+		jail->reaps = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 	rec.body.ahead.has_own_network = has_own_network;
+	rec.body.ahead.starter_reaps = jail->reaps;
 	jail->is_ahead = true;
 	return sent(cm_proto_send(jail->sock, &rec, NULL, NULL, 0), err);
 }

@@ -30,6 +30,9 @@ struct cm_jail {
 	bool is_temporary;
 	/* the keeper makes namespaces before it has a plan */
 	bool is_ahead;
+	/* this process waits for init where the keeper leaves it that; the caller's to set, and for a
+	 * program of ours alone: it becomes the parent of every orphan below it */
+	bool reaps;
 	/* the keeper closed the connection, or died */
 	bool has_ended;
 	/* what the jail really has; valid once cm_jail_wait_up has returned CM_OK */

@@ -394,6 +394,7 @@ void cm_cli_run_begin(void)
 	const struct cm_jail_start start = { .is_temporary = true };
 
 	cm_jail_init(&begun);
+	begun.reaps = true;
 	has_begun = cm_jail_spawn(&begun, &start, NULL) == CM_OK;
 }
 
