@@ -33,7 +33,18 @@ static bool is_whole_jail(const struct cm_serve_exec *e)
 
 static bool is_tree_gone(const struct cm_serve_exec *e)
 {
-	return !cm_tree_any() || cm_tree_signal(&e->mark, 0) == 0;
+	return !cm_tree_any() || (!is_whole_jail(e) && cm_tree_signal(&e->mark, 0) == 0);
+}
+
+static void tell_tree(const struct cm_serve_exec *e)
+{
+	if (is_whole_jail(e))
+		cm_tree_signal_all(SIGTERM);
+	else
+		(void)cm_tree_signal(&e->mark, SIGTERM);
+	/* a child that has not executed yet bears no readable mark */
+	if (e->pidfd >= 0)
+		(void)cm_sys_pidfd_send_signal(e->pidfd, SIGTERM);
 }
 
 static void tell_end(struct cm_serve_exec *e)
@@ -153,10 +164,7 @@ void cm_serve_end_tree(struct cm_serve_exec *e, uint32_t kind, uint64_t grace_ms
 		cm_serve_due_sooner(e, grace_ms);
 		return;
 	}
-	(void)cm_tree_signal(&e->mark, SIGTERM);
-	/* a child that has not executed yet bears no readable mark */
-	if (e->pidfd >= 0)
-		(void)cm_sys_pidfd_send_signal(e->pidfd, SIGTERM);
+	tell_tree(e);
 	cm_serve_due_after(e, grace_ms);
 }
 
@@ -182,11 +190,8 @@ static void tell_all(struct cm_serve *serve)
 	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
 
-		if (e->phase == CM_PHASE_FREE || e->phase == CM_PHASE_ENDING)
-			continue;
-		(void)cm_tree_signal(&e->mark, SIGTERM);
-		if (e->pidfd >= 0)
-			(void)cm_sys_pidfd_send_signal(e->pidfd, SIGTERM);
+		if (e->phase != CM_PHASE_FREE && e->phase != CM_PHASE_ENDING)
+			tell_tree(e);
 	}
 }
 

@@ -16,7 +16,8 @@
 enum who {
 	/* init, wherever there is more than one id */
 	WHO_INIT_RANGED = 1,
-	/* init that marks execs by UTS namespaces: with the caller's id alone, or where they are root */
+	/* init of a lasting session that marks execs by UTS namespaces: with the caller's id alone, or
+	 * where they are root */
 	WHO_INIT_UTS,
 	/* init, when execs get leaf groups on v2 */
 	WHO_INIT_LEAVES,
@@ -73,11 +74,12 @@ uint64_t cm_caps_of_init(const struct cm_plan *plan)
 {
 	const struct cm_plan_header *h = plan->header;
 	bool is_single = h->idmap == CM_IDMAP_SINGLE;
+	bool is_temporary = (h->flags & CM_PLANF_TEMPORARY) != 0;
 	uint64_t set = is_single ? 0 : set_of(WHO_INIT_RANGED);
 
-	if (is_single || (h->flags & CM_PLANF_ROOT_USER) != 0)
+	if (!is_temporary && (is_single || (h->flags & CM_PLANF_ROOT_USER) != 0))
 		set |= set_of(WHO_INIT_UTS);
-	if (h->cgroup == CM_CGROUP_V2 && (h->flags & CM_PLANF_TEMPORARY) == 0)
+	if (!is_temporary && h->cgroup == CM_CGROUP_V2)
 		set |= set_of(WHO_INIT_LEAVES);
 	/* handed on to its execs, so init must hold it */
 	return set | cm_caps_of_exec(plan);
