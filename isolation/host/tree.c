@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What of the host's tree, or of a rootfs, there is to show. Each start pays for this, so it is a
- * fixed number of look-ups: one listing of /etc, no search of a tree, no walk along a path.
+ * bounded number of look-ups: one listing of /etc and of its small directories (tree_etc.c), no
+ * search of a tree, no walk along a path.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,33 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "isolation/host/listing.h"
 #include "isolation/host/node.h"
 #include "isolation/host/tree_internal.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/path.h"
-#include "runtime/base/text.h"
 
 #define MAX_PASSWD (256UL * 1024)
 #define MAX_ROOTFS_ENTRIES 64
-
-static const char *const etc_names[] = {
-#define CM_ETC(name, why) name,
-#include "isolation/plan/etc.def"
-#undef CM_ETC
-};
-
-static const char *const etc_patterns[] = {
-#define CM_ETC_PATTERN(name, why) name,
-#include "isolation/plan/etc.def"
-#undef CM_ETC_PATTERN
-};
-
-static const char *const etc_paths[] = {
-#define CM_ETC_PATH(name, why) name,
-#include "isolation/plan/etc.def"
-#undef CM_ETC_PATH
-};
 
 static const char *const proc_names[] = {
 #define CM_PROC(kind, name, why) name,
@@ -114,36 +96,9 @@ static int add_list(struct cm_tree_reader *reader, struct cm_nodes *nodes, const
 	return CM_OK;
 }
 
-static bool is_listed(const char *name)
+int cm_tree_open_dir(const struct cm_tree_reader *reader, const char *name)
 {
-	size_t low = 0;
-	size_t high = CM_ARRAY_SIZE(etc_names);
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		int order = name[0] - etc_names[middle][0];
-
-		if (order == 0)
-			order = strcmp(name, etc_names[middle]);
-		if (order == 0)
-			return true;
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return false;
-}
-
-static bool etc_wants(const char *name)
-{
-	if (is_listed(name))
-		return true;
-	for (size_t i = 0; i < CM_ARRAY_SIZE(etc_patterns); i++) {
-		if (etc_patterns[i][0] == name[0] && cm_text_matches(etc_patterns[i], name))
-			return true;
-	}
-	return false;
+	return openat(reader->root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 static int compare_nodes(const void *a, const void *b)
@@ -151,47 +106,11 @@ static int compare_nodes(const void *a, const void *b)
 	return strcmp(((const struct cm_node *)a)->path, ((const struct cm_node *)b)->path);
 }
 
-/* 1, and *ret is to be closed; 0: nothing can be listed there; CM_E_NOMEM. */
-static int list(const struct cm_tree_reader *reader, const char *name, DIR **ret)
+/* The order of a listing is the file system's: plans of one host are to be alike. */
+void cm_tree_sort(struct cm_nodes *nodes)
 {
-	CM_AUTO_FD int fd =
-		openat(reader->root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd < 0)
-		return 0;
-	*ret = fdopendir(fd);
-	if (!*ret)
-		return CM_E_NOMEM;
-	(void)cm_fd_take(&fd);
-	return 1;
-}
-
-/* One listing instead of a look-up a row: most rows are absent on most hosts. */
-static int read_etc(struct cm_tree_reader *reader, const char *root)
-{
-	struct cm_nodes *etc = &reader->facts->etc;
-	char name[NAME_MAX + 8];
-	struct dirent *entry;
-	DIR *dir;
-	int r = list(reader, "etc", &dir);
-
-	if (r <= 0)
-		return r;
-	while (r >= 0 && (entry = readdir(dir))) {
-		if (!etc_wants(entry->d_name))
-			continue;
-		if (cm_join(name, sizeof(name), "etc", entry->d_name))
-			r = add(reader, etc, root, name);
-	}
-	closedir(dir);
-	for (size_t i = 0; r >= 0 && i < CM_ARRAY_SIZE(etc_paths); i++) {
-		if (cm_join(name, sizeof(name), "etc", etc_paths[i]))
-			r = add(reader, etc, root, name);
-	}
-	/* the order of a listing is the file system's: plans of one host are alike */
-	if (r >= 0 && etc->n > 1)
-		qsort(etc->v, etc->n, sizeof(etc->v[0]), compare_nodes);
-	return r < 0 ? CM_E_NOMEM : CM_OK;
+	if (nodes->n > 1)
+		qsort(nodes->v, nodes->n, sizeof(nodes->v[0]), compare_nodes);
 }
 
 static bool is_from_rootfs(const char *name)
@@ -208,19 +127,19 @@ static bool is_from_rootfs(const char *name)
 static int read_rootfs_tops(struct cm_tree_reader *reader)
 {
 	struct cm_nodes *top = &reader->facts->top;
-	struct dirent *entry;
-	DIR *dir;
-	int r = list(reader, ".", &dir);
+	CM_AUTO_FD int fd = cm_tree_open_dir(reader, ".");
+	struct cm_listing listing;
+	const char *name;
+	int r = CM_OK;
 
-	if (r <= 0)
-		return r;
-	while (r >= 0 && top->n < MAX_ROOTFS_ENTRIES && (entry = readdir(dir))) {
-		if (is_from_rootfs(entry->d_name))
-			r = add(reader, top, reader->facts->root, entry->d_name);
+	if (fd < 0)
+		return CM_OK;
+	cm_listing_begin(&listing, fd);
+	while (r >= 0 && top->n < MAX_ROOTFS_ENTRIES && (name = cm_listing_next(&listing))) {
+		if (is_from_rootfs(name))
+			r = add(reader, top, reader->facts->root, name);
 	}
-	closedir(dir);
-	if (r >= 0 && top->n > 1)
-		qsort(top->v, top->n, sizeof(top->v[0]), compare_nodes);
+	cm_tree_sort(top);
 	return r < 0 ? CM_E_NOMEM : CM_OK;
 }
 
@@ -353,7 +272,7 @@ static int read_system(struct cm_tree_reader *reader)
 	else
 		r = add_list(reader, &facts->top, root, host_tops, CM_ARRAY_SIZE(host_tops));
 	if (r == CM_OK)
-		r = read_etc(reader, root);
+		r = cm_tree_etc_read(reader, root);
 	if (r == CM_OK)
 		r = read_proc(facts);
 	if (r == CM_OK)

@@ -15,6 +15,8 @@ struct cm_tree_reader {
 	struct cm_private_groups groups;
 };
 
+/* What etc.def names (tree_etc.c); root: before /etc in its paths. */
+int cm_tree_etc_read(struct cm_tree_reader *reader, const char *root);
 /* Toolchains of tools.def. */
 int cm_tree_tools_read(struct cm_tree_reader *reader);
 /* Certificates that the caller's variables name. */
@@ -23,6 +25,10 @@ int cm_tree_certificates_read(struct cm_tree_reader *reader);
 int cm_tree_path_read(struct cm_tree_reader *reader);
 /* Settings of npm and pip without secrets (toolconf.c). */
 int cm_tree_toolconf_read(struct cm_tree_reader *reader);
+
+/* A directory of the root, to be listed; links are not followed. A descriptor, or -1. */
+int cm_tree_open_dir(const struct cm_tree_reader *reader, const char *name);
+void cm_tree_sort(struct cm_nodes *nodes);
 
 /*
  * The file at dirfd/name, links followed, added as `path`, with its real path as link when that

@@ -40,7 +40,30 @@ struct cm_node {
 	/* of a file, in bytes */
 	uint64_t size;
 	uint64_t ctime_ns;
+	/* of a directory in /etc: all that it holds follows as nodes of their own */
+	bool has_entries;
 };
+
+/* above, a file of /etc is mounted instead of copied */
+#define CM_NODE_MAX_COPY (16UL * 1024)
+
+/* Can everybody on the host read it? */
+static inline bool cm_node_is_public(const struct cm_node *node)
+{
+	mode_t needed = node->type == CM_NODE_DIR ? 05 : 04;
+
+	return (node->mode & needed) == needed;
+}
+
+/*
+ * A small file is cheaper copied than mounted; as it was when the session started, either way. No
+ * program: the copy may lie on a file system from which nothing is executed.
+ */
+static inline bool cm_node_can_be_copied(const struct cm_node *node)
+{
+	return node->type == CM_NODE_FILE && cm_node_is_public(node) && (node->mode & 0111) == 0 &&
+	       node->size <= CM_NODE_MAX_COPY;
+}
 
 struct cm_nodes {
 	struct cm_node *v;
@@ -51,7 +74,8 @@ struct cm_nodes {
 struct cm_tree_facts {
 	/* entries of "/" or of the rootfs that the planner may show */
 	struct cm_nodes top;
-	/* entries of /etc (of the host or the rootfs) that match etc.def */
+	/* entries of /etc (of the host or the rootfs) that match etc.def, and what small directories
+	 * among them hold; each after what it is in */
 	struct cm_nodes etc;
 	/* directories and files of tools.def that exist below the user's home */
 	struct cm_nodes tools;

@@ -7,16 +7,9 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
-#define MAX_COPY (16UL * 1024)
 /* An address for documents (RFC 5737): the kernel refuses the question for want of a route, at once,
  * and counts it. That a name was looked up is what most commands without a network can tell. */
 #define NO_SERVER "192.0.2.53"
-
-/* A small file is cheaper copied than mounted; as it was when the session started, either way. */
-static bool is_copied(const struct cm_node *node)
-{
-	return cm_build_is_public(node) && node->size <= MAX_COPY;
-}
 
 static void copy(struct cm_build *build, const struct cm_node *node, const char *target)
 {
@@ -41,8 +34,10 @@ void cm_build_etc(struct cm_build *build)
 
 		if (node->type == CM_NODE_SYMLINK)
 			cm_build_symlink(build, target, node->link);
-		else if (node->type == CM_NODE_FILE && is_copied(node))
+		else if (cm_node_can_be_copied(node))
 			copy(build, node, target);
+		else if (node->has_entries)
+			cm_build_dir(build, target, 0755, 0);
 		else if (node->type != CM_NODE_OTHER && cm_build_can_read(build, node))
 			(void)cm_build_bind_node(build, node, target, CM_OPF_READ_ONLY);
 	}

@@ -52,8 +52,6 @@ int cm_build_work(struct cm_build *build, struct cm_error *err);
 bool cm_build_shows(const struct cm_plan_request *req, const char *path);
 /* Where a node of top, etc or extra stands inside: its path without the rootfs'. */
 const char *cm_build_target(const struct cm_plan_request *req, const struct cm_node *node);
-/* Can everybody on the host read it? */
-bool cm_build_is_public(const struct cm_node *node);
 /* Can the agent read it: by the mode of others, or because it is the agent's own. */
 bool cm_build_can_read(const struct cm_build *build, const struct cm_node *node);
 /* Is a tool shown? Why not: false and a note. */

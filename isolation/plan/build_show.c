@@ -15,18 +15,11 @@ const char *cm_build_target(const struct cm_plan_request *req, const struct cm_n
 	return node->path;
 }
 
-bool cm_build_is_public(const struct cm_node *node)
-{
-	mode_t needed = node->type == CM_NODE_DIR ? 05 : 04;
-
-	return (node->mode & needed) == needed;
-}
-
 bool cm_build_can_read(const struct cm_build *build, const struct cm_node *node)
 {
 	uint32_t idmap = build->b->header.idmap;
 
-	if (cm_build_is_public(node))
+	if (cm_node_is_public(node))
 		return true;
 	/* the agent is the caller to the kernel, and owners read by the owner's bits */
 	return idmap != CM_IDMAP_SLOT && node->uid == build->req->host->uid;
@@ -66,7 +59,7 @@ bool cm_build_shows_tool(const struct cm_plan_request *req, const struct cm_node
 		*ret_why = "it lies in the workspace";
 	else if (req->spec->root && cm_path_is_below(real, req->spec->root))
 		*ret_why = "it lies below the session root";
-	else if (!cm_build_is_public(tool) && tool->uid != req->host->uid && !req->host->is_root)
+	else if (!cm_node_is_public(tool) && tool->uid != req->host->uid && !req->host->is_root)
 		*ret_why = "it cannot be read by the agent";
 	return *ret_why == NULL;
 }

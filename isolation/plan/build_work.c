@@ -25,7 +25,7 @@ struct mount {
 static void map_readable(struct cm_build *build, struct cm_plan_op *op, const struct cm_node *node)
 {
 	cm_build_idmap(build, op, node);
-	if ((op->flags & CM_OPF_IDMAP) != 0 && cm_build_is_public(node))
+	if ((op->flags & CM_OPF_IDMAP) != 0 && cm_node_is_public(node))
 		op->flags |= CM_OPF_TRY;
 }
 

@@ -111,6 +111,10 @@ int cm_skeleton_take(struct cm_plan_builder *b, struct cm_skeleton *skeleton, st
 
 	if (r < 0)
 		return r;
+	/* each step adds one at most; what an earlier call has moved is no longer in the builder's count */
+	if (b->header.n_ops - n > CM_PLAN_MAX_OPS - skeleton->n_ops)
+		return cm_error_set(err, CM_E_LIMIT, 0, "the plan needs more than %u steps",
+				    CM_PLAN_MAX_OPS);
 	for (uint32_t i = 0; i < skeleton->n_seen; i++) {
 		if (is_mount(&b->ops[i]))
 			t.mounts[t.n_mounts++] = text_of(b, b->ops[i].target);

@@ -93,6 +93,20 @@ static inline int cm_sys_renameat2(int from_dirfd, const char *from, int to_dirf
 	return (int)syscall(SYS_renameat2, from_dirfd, from, to_dirfd, to, flags);
 }
 
+/* An entry of getdents64(2): neither libc declares it for raw use, which allocates nothing. */
+struct cm_dirent {
+	uint64_t ino;
+	int64_t offset;
+	uint16_t record_len;
+	uint8_t type;
+	char name[];
+};
+
+static inline ssize_t cm_sys_getdents64(int fd, void *buf, size_t size)
+{
+	return (ssize_t)syscall(SYS_getdents64, fd, buf, size);
+}
+
 /* clone3(2), Linux 5.7; musl has no declaration */
 struct cm_clone3_args {
 	uint64_t flags;

@@ -24,15 +24,6 @@
 #define LISTING_SIZE 4096
 #define MAX_SWAPS 64
 
-/* as getdents64(2) has it; neither libc declares it for raw use */
-struct entry {
-	uint64_t ino;
-	int64_t offset;
-	uint16_t record_len;
-	uint8_t type;
-	char name[];
-};
-
 #define ENTRY_DIRECTORY 4
 
 struct frame {
@@ -42,7 +33,7 @@ struct frame {
 	size_t pos;
 	size_t len;
 	char name[NAME_MAX + 1];
-	_Alignas(struct entry) char listing[LISTING_SIZE];
+	_Alignas(struct cm_dirent) char listing[LISTING_SIZE];
 };
 
 struct remover {
@@ -224,12 +215,12 @@ static int remove_entry(struct remover *r, int dirfd, const char *name, bool is_
 }
 
 /* The frame's next entry; NULL at its end or when it cannot be listed. */
-static const struct entry *next_entry(struct remover *r, struct frame *f)
+static const struct cm_dirent *next_entry(struct remover *r, struct frame *f)
 {
-	const struct entry *e;
+	const struct cm_dirent *e;
 
 	if (f->pos >= f->len) {
-		long n = syscall(SYS_getdents64, f->fd, f->listing, sizeof(f->listing));
+		ssize_t n = cm_sys_getdents64(f->fd, f->listing, sizeof(f->listing));
 
 		if (n < 0 && errno != ENOENT)
 			note_error(r, -errno);
@@ -238,7 +229,7 @@ static const struct entry *next_entry(struct remover *r, struct frame *f)
 		f->pos = 0;
 		f->len = (size_t)n;
 	}
-	e = (const struct entry *)(const void *)(f->listing + f->pos);
+	e = (const struct cm_dirent *)(const void *)(f->listing + f->pos);
 	f->pos += e->record_len;
 	return e;
 }
@@ -279,7 +270,7 @@ static void remove_frames(struct remover *r)
 	while (r->n_frames > 0) {
 		size_t depth = r->n_frames;
 		struct frame *f = &r->frames[depth - 1];
-		const struct entry *entry = next_entry(r, f);
+		const struct cm_dirent *entry = next_entry(r, f);
 		int e;
 
 		if (!entry) {

@@ -383,6 +383,11 @@ static void changed_file(struct fixture *f)
 		f->tree.etc.v[i].ctime_ns++;
 }
 
+static void one_more_in_a_directory(struct fixture *f)
+{
+	fix_node(&f->tree.etc, "/etc/perl/new", S_IFREG | 0644, 0, NULL);
+}
+
 static void one_more_volume(struct fixture *f)
 {
 	fix_volume(f, "/srv/x", "/mnt/x", true, ALICE);
@@ -405,6 +410,7 @@ static const struct {
 	{ "the host's network", as_it_is, on_host_network, false },
 	{ "a volume", as_it_is, one_more_volume, false },
 	{ "a file of /etc", as_it_is, changed_file, false },
+	{ "a file in a directory of /etc", as_it_is, one_more_in_a_directory, false },
 };
 
 static void test_key_of_plans(void **state)
@@ -650,6 +656,26 @@ static void test_too_many_steps(void **state)
 	assert_refused(CM_E_LIMIT);
 }
 
+/* What the first go has taken leaves room in the plan, and none in the skeleton. */
+static void test_too_many_in_two_goes(void **state)
+{
+	char path[32];
+
+	(void)state;
+	cm_skeleton_init(&skeleton);
+	for (unsigned int i = 0; i < CM_PLAN_MAX_OPS - 1; i++) {
+		(void)snprintf(path, sizeof(path), "/d%u", i);
+		add(CM_OP_DIR, path, NULL, 0);
+	}
+	assert_int_equal(cm_skeleton_take(&builder, &skeleton, NULL), CM_OK);
+	assert_int_equal(builder.header.n_ops, 0);
+	add(CM_OP_DIR, "/last", NULL, 0);
+	add(CM_OP_DIR, "/one-more", NULL, 0);
+	assert_int_equal(cm_skeleton_take(&builder, &skeleton, NULL), CM_E_LIMIT);
+	assert_int_equal(skeleton.n_ops, CM_PLAN_MAX_OPS - 1);
+	assert_int_equal(builder.header.n_ops, 2);
+}
+
 static void test_too_much_text(void **state)
 {
 	static char big[CM_PLAN_MAX_STRINGS];
@@ -709,12 +735,25 @@ static void test_in_two_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_kinds),	       T(test_below_mounts),   T(test_names),
-		T(test_order),	       T(test_mount_points),   T(test_use),
-		T(test_use_overflow),  T(test_nothing_lost),   T(test_key_of_plans),
-		T(test_key_fields),    T(test_key_boundaries), T(test_key_order),
-		T(test_key_build),     T(test_key_mounts),     T(test_too_many_steps),
-		T(test_too_much_text), T(test_key_too_long),   T(test_in_two_goes),
+		T(test_kinds),
+		T(test_below_mounts),
+		T(test_names),
+		T(test_order),
+		T(test_mount_points),
+		T(test_use),
+		T(test_use_overflow),
+		T(test_nothing_lost),
+		T(test_key_of_plans),
+		T(test_key_fields),
+		T(test_key_boundaries),
+		T(test_key_order),
+		T(test_key_build),
+		T(test_key_mounts),
+		T(test_too_many_steps),
+		T(test_too_much_text),
+		T(test_key_too_long),
+		T(test_in_two_goes),
+		T(test_too_many_in_two_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
