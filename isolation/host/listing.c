@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolation/host/listing.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void cm_listing_begin(struct cm_listing *l, int fd)
 {
 	l->fd = fd;
-	l->has_failed = false;
 	l->pos = l->len = 0;
 }
 
@@ -15,7 +15,6 @@ static bool refill(struct cm_listing *l)
 {
 	ssize_t n = cm_sys_getdents64(l->fd, l->buf, sizeof(l->buf));
 
-	l->has_failed = n < 0;
 	l->pos = 0;
 	l->len = n > 0 ? (size_t)n : 0;
 	return n > 0;
@@ -44,20 +43,4 @@ const char *cm_listing_next(struct cm_listing *l)
 			return NULL;
 	}
 	return name;
-}
-
-int cm_listing_all(struct cm_listing *l, const char *names[], size_t max)
-{
-	const char *name;
-	size_t n = 0;
-
-	if (!refill(l))
-		return l->has_failed ? -1 : 0;
-	while ((name = next_held(l))) {
-		if (n == max)
-			return -1;
-		names[n++] = name;
-	}
-	/* more of them would have taken the place of these; the end leaves them where they are */
-	return refill(l) || l->has_failed ? -1 : (int)n;
 }

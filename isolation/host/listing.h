@@ -3,7 +3,6 @@
 #ifndef CM_ISOLATION_HOST_LISTING_H
 #define CM_ISOLATION_HOST_LISTING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/kernel.h"
@@ -11,8 +10,6 @@
 struct cm_listing {
 	/* the directory, for reading; borrowed */
 	int fd;
-	/* it could not be listed to its end */
-	bool has_failed;
 	size_t pos;
 	size_t len;
 	/* as much as musl's readdir asks for at once */
@@ -22,10 +19,5 @@ struct cm_listing {
 void cm_listing_begin(struct cm_listing *l, int fd);
 /* The next name but "." and "..", until the next call; NULL at the end, or where it has failed. */
 const char *cm_listing_next(struct cm_listing *l);
-/*
- * All names of a directory of which nothing was listed yet, if they are at most max: their number,
- * and they stay as long as the listing. -1: there are more, or it cannot be told.
- */
-int cm_listing_all(struct cm_listing *l, const char *names[], size_t max);
 
 #endif

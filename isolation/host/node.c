@@ -40,12 +40,6 @@ void cm_nodes_clear(struct cm_nodes *nodes)
 	*nodes = (struct cm_nodes){ 0 };
 }
 
-void cm_nodes_cut(struct cm_nodes *nodes, size_t n)
-{
-	while (nodes->n > n)
-		cm_node_clear(&nodes->v[--nodes->n]);
-}
-
 static enum cm_node_type type_of(mode_t mode)
 {
 	switch (mode & S_IFMT) {

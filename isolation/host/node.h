@@ -13,8 +13,6 @@ int cm_nodes_add(struct cm_nodes *nodes, const char *path, const struct stat *st
 /* Looks at path without following it: a symbolic link is added with its text. 1 added, 0 absent
  * (or not to be looked at), or CM_E_NOMEM. */
 int cm_nodes_add_path(struct cm_nodes *nodes, int dirfd, const char *name, const char *path);
-/* Only the first n stay. */
-void cm_nodes_cut(struct cm_nodes *nodes, size_t n);
 /* dir + "/" + name, without printf: this runs some hundred times a start. False: does not fit. */
 bool cm_join(char *buf, size_t size, const char *dir, const char *name);
 /* Real path of an open file; the caller frees. NULL with errno. */

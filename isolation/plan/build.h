@@ -40,8 +40,6 @@ struct cm_node {
 	/* of a file, in bytes */
 	uint64_t size;
 	uint64_t ctime_ns;
-	/* of a directory in /etc: all that it holds follows as nodes of their own */
-	bool has_entries;
 };
 
 /* above, a file of /etc is mounted instead of copied */
@@ -74,8 +72,7 @@ struct cm_nodes {
 struct cm_tree_facts {
 	/* entries of "/" or of the rootfs that the planner may show */
 	struct cm_nodes top;
-	/* entries of /etc (of the host or the rootfs) that match etc.def, and what small directories
-	 * among them hold; each after what it is in */
+	/* entries of /etc (of the host or the rootfs) that match etc.def */
 	struct cm_nodes etc;
 	/* directories and files of tools.def that exist below the user's home */
 	struct cm_nodes tools;

@@ -36,8 +36,6 @@ void cm_build_etc(struct cm_build *build)
 			cm_build_symlink(build, target, node->link);
 		else if (cm_node_can_be_copied(node))
 			copy(build, node, target);
-		else if (node->has_entries)
-			cm_build_dir(build, target, 0755, 0);
 		else if (node->type != CM_NODE_OTHER && cm_build_can_read(build, node))
 			(void)cm_build_bind_node(build, node, target, CM_OPF_READ_ONLY);
 	}

@@ -133,12 +133,6 @@ for path in sys.argv[1:]:
 '
 targets=(/ /. /etc /etc/hosts /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache /bin /var
 	/var/cache /dev /sys)
-# small enough to be copied, where the host has them
-small=()
-for dir in groff ld.so.conf.d maven perl profile.d python3 sgml terminfo xml; do
-	[ ! -d "/etc/$dir" ] || [ -L "/etc/$dir" ] || small+=("/etc/$dir")
-done
-[ ${#small[@]} = 0 ] || mapfile -t -O "${#targets[@]}" targets < <(find "${small[@]}")
 look='for f in /etc/hosts /etc/passwd /etc/group /etc/nsswitch.conf; do cat $f; done
 ls -A / /dev; ls -al --time-style=full-iso /etc /var; stat -c "%a %u %y %z" / /etc /var /bin'
 
@@ -256,55 +250,8 @@ if cp /usr/bin/busybox "$work/busybox" 2>/dev/null && ! ldd "$work/busybox" >/de
 	rm -f "$file"
 	shows '' 'gone'
 	is "$(ls "$work/fs/etc")" '' 'and nothing is made in it'
-	mkdir -p "$work/fs/etc/profile.d/sub"
-	file=$work/fs/etc/profile.d/sub/a.sh
-	echo one >"$file"
-	ln -s sub/a.sh "$work/fs/etc/profile.d/b.sh"
-	give "$work/fs"
-	chmod 755 "$work/fs/etc/profile.d" "$work/fs/etc/profile.d/sub"
-	chmod 644 "$file"
-	in_dir='cd /etc/profile.d; busybox grep -c " /etc/profile.d" /proc/self/mountinfo
-busybox find . | busybox sort; busybox cat b.sh'
-	holds() { # MOUNTS NAMES TEXT NAME
-		run run --rootfs "$work/fs" -- /bin/busybox sh -c "$in_dir"
-		is "$(out | tr '\n' ' ')" "$1 . $2$3 " "$4"
-	}
-	holds 0 './b.sh ./sub ./sub/a.sh ' one 'a small directory is copied with all that is in it'
-	one=$(names)
-	holds 0 './b.sh ./sub ./sub/a.sh ' one 'and again'
-	is "$(grep -cxF "$one" <<<"$(names)")" "$(wc -l <<<"$one")" 'of the same skeletons'
-	touch -r "$file" "$work/stamp"
-	echo two >"$file"
-	touch -r "$work/stamp" "$file"
-	holds 0 './b.sh ./sub ./sub/a.sh ' two 'a file in it was written'
-	echo >"$work/fs/etc/profile.d/c.sh"
-	chmod 644 "$work/fs/etc/profile.d/c.sh"
-	holds 0 './b.sh ./c.sh ./sub ./sub/a.sh ' two 'a file is new'
-	rm "$work/fs/etc/profile.d/c.sh"
-	holds 0 './b.sh ./sub ./sub/a.sh ' two 'and gone'
-	echo secret >"$work/fs/etc/profile.d/secret.sh"
-	chmod 600 "$work/fs/etc/profile.d/secret.sh"
-	holds 1 './b.sh ./secret.sh ./sub ./sub/a.sh ' two 'with a private file it is mounted'
-	is "$(grep -rl secret "$(skeletons)")" '' 'of which there is no copy'
-	rm "$work/fs/etc/profile.d/secret.sh"
-	rm "$file"
-	mkfifo -m 644 "$file"
-	run run --rootfs "$work/fs" -- /bin/busybox sh -c 'cd /etc/profile.d; busybox find . -type p'
-	expect_out ./sub/a.sh 'a FIFO in it is what it was'
 else
 	skip TOOLS 'no static busybox' 'a file of /etc that changes'
-fi
-finish
-
-begin_with_none 'small directories of /etc'
-if [ ${#small[@]} != 0 ]; then
-	contents='find "$@" -printf "%p %y %l\n" | LC_ALL=C sort; find "$@" -type f -exec md5sum {} + | sort -k 2'
-	run run -- sh -c "$contents" sh "${small[@]}"
-	is "$(out)" "$(sh -c "$contents" sh "${small[@]}")" 'are as on the host'
-	run run -- sh -c 'for d; do ! touch "$d/new" 2>/dev/null || echo "$d"; done' sh "${small[@]}"
-	expect_out '' 'and nothing can be made in them'
-else
-	skip TOOLS 'none is installed with one' 'small directories of /etc'
 fi
 finish
 

@@ -64,15 +64,6 @@ static inline void fix_tree(struct cm_tree_facts *tree)
 	fix_node(&tree->etc, "/etc/alternatives", S_IFDIR | 0755, 0, NULL);
 	fix_node(&tree->etc, "/etc/ld.so.cache", S_IFREG | 0644, 0, NULL);
 	fix_node(&tree->etc, "/etc/localtime", S_IFLNK | 0777, 0, "/usr/share/zoneinfo/Etc/UTC");
-	/* told with all that it holds, which goes by what that is; what not everybody may read
-	 * cannot be in it, and would not be copied */
-	fix_node(&tree->etc, "/etc/perl", S_IFDIR | 0755, 0, NULL);
-	tree->etc.v[tree->etc.n - 1].has_entries = true;
-	fix_node(&tree->etc, "/etc/perl/Net", S_IFDIR | 0755, 0, NULL);
-	tree->etc.v[tree->etc.n - 1].has_entries = true;
-	fix_node(&tree->etc, "/etc/perl/Net/libnet.cfg", S_IFREG | 0444, 0, NULL);
-	fix_node(&tree->etc, "/etc/perl/Net/private.cfg", S_IFREG | 0640, 0, NULL);
-	fix_node(&tree->etc, "/etc/perl/link", S_IFLNK | 0777, 0, "Net/libnet.cfg");
 	/* listed, but not for everybody */
 	fix_node(&tree->etc, "/etc/php", S_IFDIR | 0750, 0, NULL);
 	fix_node(&tree->etc, "/etc/ssl/certs", S_IFDIR | 0755, 0, NULL);

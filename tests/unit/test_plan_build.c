@@ -116,11 +116,6 @@ static void with_rootfs(struct fixture *f)
 	fix_node(&f->tree.top, "/srv/images/debian/bin", S_IFLNK | 0777, 0, "usr/bin");
 	fix_node(&f->tree.top, "/srv/images/debian/secret", S_IFDIR | 0700, 0, NULL);
 	fix_node(&f->tree.etc, "/srv/images/debian/etc/alternatives", S_IFDIR | 0755, 0, NULL);
-	fix_node(&f->tree.etc, "/srv/images/debian/etc/profile.d", S_IFDIR | 0755, 0, NULL);
-	f->tree.etc.v[f->tree.etc.n - 1].has_entries = true;
-	fix_node(&f->tree.etc, "/srv/images/debian/etc/profile.d/a.sh", S_IFREG | 0644, 0, NULL);
-	/* a copy could not be executed */
-	fix_node(&f->tree.etc, "/srv/images/debian/etc/profile", S_IFREG | 0755, 0, NULL);
 	fix_node(&f->tree.extra, "/dev/null", S_IFCHR | 0666, 0, NULL);
 	fix_node(&f->tree.extra, "/srv/images/debian/var/lib/dpkg", S_IFDIR | 0755, 0, NULL);
 	fix_set(&f->tree.passwd,
