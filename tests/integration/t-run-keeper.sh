@@ -18,6 +18,20 @@ speak() {
 	rc=$?
 }
 
+# SETUID, SETGID, KILL where the map has an id for the agent; else what marks a command and reads it
+begin 'the capabilities of pid 1'
+case $identity in
+plain) kept=0000000000280000 kept_by_one=0000000000000000 ;;
+*) kept=00000000000000e0 kept_by_one=$kept ;;
+esac
+look='grep -hE "^Cap(Prm|Eff):" /proc/1/status | cut -f 2 | uniq'
+run run -- sh -c "$look"
+expect_out "$kept_by_one" 'of a session that is one command: none where that has the same id'
+run run --session f -- sh -c "$look"
+expect_out "$kept" 'of one that lasts: what its commands are marked and ended by'
+run rm --files f
+finish
+
 begin 'a hundred time limits'
 run run --session f -- true
 speak f limits

@@ -195,6 +195,20 @@ else
 fi
 finish
 
+begin 'a client that has children already'
+(
+	"${as[@]}" sleep 1000 &
+	echo $! >"$work/child"
+	exec "${as[@]}" "$casemate" run -- sh -c 'setsid sleep 1000 & exit 7'
+) >"$work/out" 2>"$work/err" &
+bg=$!
+wait_bg
+is "$rc $(err)" '7 ' 'does not wait for them'
+child=$(cat "$work/child")
+is "$(ps -o stat= -p "$child" | cut -c 1)" S 'and they go on'
+kill "$child"
+finish
+
 begin 'kill -9 of casemate'
 start run -- sh -c 'setsid sh -c "sleep 1000; :" & (setsid sleep 1000 &) ; echo ready; sleep 1000'
 until_true 10 started
@@ -210,9 +224,11 @@ begin 'kill -9 of the keeper'
 start run -- sh -c 'setsid sh -c "sleep 1000; :" & echo ready; sleep 1000'
 until_true 10 started
 pid=$(keeper_pid)
+init=$(cut -d' ' -f1 "/proc/$pid/task/$pid/children")
 kill -KILL "$pid"
 wait_bg
 is "$rc" 137 'is the end of the command'
+is "$(ls -d "/proc/$init" 2>/dev/null)" '' 'and pid 1 of the jail was waited for, too'
 like "$(err)" "casemate: the session ended unexpectedly
 hint: *" 'which is said'
 until_true 5 nothing_runs
