@@ -125,7 +125,7 @@ static void set_v2(struct cm_host_cgroup *ret, const char *base, uint32_t contro
  */
 static void resolve_root(const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
 {
-	char base[PATH_MAX];
+	char base[CM_HOST_CGROUP_PATH_MAX];
 	bool is_true_root = !exists(v2->mount, "cgroup.type");
 	int n = snprintf(base, sizeof(base), "%s/casemate.slice", v2->mount);
 
@@ -190,7 +190,7 @@ static void no_manager(struct cm_host_cgroup *ret)
 /* What a scope of this user's manager can have is what the manager was given. */
 static void resolve_scope(uid_t uid, const struct cm_host_cgroup_v2 *v2, struct cm_host_cgroup *ret)
 {
-	char manager[PATH_MAX];
+	char manager[CM_HOST_CGROUP_PATH_MAX];
 	int n = snprintf(manager, sizeof(manager), "%s/user.slice/user-%u.slice/user@%u.service",
 			 v2->mount, (unsigned int)uid, (unsigned int)uid);
 
@@ -210,7 +210,7 @@ static void resolve_scope(uid_t uid, const struct cm_host_cgroup_v2 *v2, struct 
 static void resolve_user(uid_t uid, const char *run_user_dir, const struct cm_host_cgroup_v2 *v2,
 			 struct cm_host_cgroup *ret)
 {
-	char base[PATH_MAX];
+	char base[CM_HOST_CGROUP_PATH_MAX];
 
 	if (find_delegated(v2, base, sizeof(base))) {
 		uint32_t controllers =

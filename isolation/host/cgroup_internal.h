@@ -3,7 +3,6 @@
 #ifndef CM_ISOLATION_HOST_CGROUP_INTERNAL_H
 #define CM_ISOLATION_HOST_CGROUP_INTERNAL_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -11,8 +10,8 @@
 
 /* Where the v2 hierarchy is seen, and the caller's own group in it. Both absolute. */
 struct cm_host_cgroup_v2 {
-	char mount[PATH_MAX];
-	char own[PATH_MAX];
+	char mount[CM_HOST_CGROUP_PATH_MAX];
+	char own[CM_HOST_CGROUP_PATH_MAX];
 };
 
 /* Pure, as cm_host_cgroup_parse. False when there is no usable v2 hierarchy. */

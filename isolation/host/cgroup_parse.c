@@ -155,8 +155,8 @@ static bool own_path(const char *self_cgroup, const char *controller, char *out,
 /* point + (own without root): the group as a path of this mount namespace. */
 static bool group_path(const struct mount_line *m, const char *own, char *out, size_t size)
 {
-	char root[PATH_MAX];
-	char point[PATH_MAX];
+	char root[CM_HOST_CGROUP_PATH_MAX];
+	char point[CM_HOST_CGROUP_PATH_MAX];
 	const char *rest = own;
 	int len;
 
@@ -185,7 +185,7 @@ static bool group_path(const struct mount_line *m, const char *own, char *out, s
 
 static void take_v1(const struct mount_line *m, const char *self_cgroup, struct cm_host_cgroup *ret)
 {
-	char own[PATH_MAX];
+	char own[CM_HOST_CGROUP_PATH_MAX];
 
 	for (size_t i = 0; i < CM_CG_N; i++) {
 		if (ret->v1_base[i][0] != '\0' || !list_has(m->super, cm_cgroup_names[i]) ||
@@ -201,7 +201,7 @@ bool cm_host_cgroup_parse_v2(const char *mountinfo, const char *self_cgroup,
 {
 	struct span rest = { mountinfo, strlen(mountinfo) };
 	struct span line;
-	char own[PATH_MAX];
+	char own[CM_HOST_CGROUP_PATH_MAX];
 
 	memset(ret, 0, sizeof(*ret));
 	if (!own_path(self_cgroup, "", own, sizeof(own)))

@@ -15,14 +15,17 @@
 #include "isolation/plan/plan.h"
 #include "runtime/base/buf.h"
 
+/* Of a group; one with a longer path is taken for absent. Three times what container engines make. */
+#define CM_HOST_CGROUP_PATH_MAX 1024
+
 struct cm_host_cgroup {
 	enum cm_plan_cgroup kind;
 	/* CM_CG_* that a group made here can have */
 	uint32_t controllers;
 	/* v2: directory below which session groups are made */
-	char v2_base[PATH_MAX];
+	char v2_base[CM_HOST_CGROUP_PATH_MAX];
 	/* v1: the caller's own group in each hierarchy, "" where absent */
-	char v1_base[CM_CG_N][PATH_MAX];
+	char v1_base[CM_CG_N][CM_HOST_CGROUP_PATH_MAX];
 	/* an ordinary user on v2 whose group is not delegated: systemd must be asked for a scope */
 	bool needs_scope;
 	/* kind NONE: a user manager of systemd could be asked, but none runs for this user */

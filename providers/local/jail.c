@@ -99,9 +99,9 @@ int cm_jail_ahead(struct cm_jail *jail, bool has_own_network, struct cm_error *e
 int cm_jail_prepare(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
 {
 	struct cm_rec rec = { .type = CM_REC_PREPARE, .len = (uint32_t)plan_len };
-	int r = cm_launch_end(&jail->launch, err);
 
-	return r < 0 ? r : sent(cm_proto_send(jail->sock, &rec, plan, NULL, 0), err);
+	/* whether the keeper could be started at all is asked with the plan */
+	return sent(cm_proto_send(jail->sock, &rec, plan, NULL, 0), err);
 }
 
 int cm_jail_plan(struct cm_jail *jail, const void *plan, size_t plan_len, struct cm_error *err)
