@@ -2,6 +2,7 @@
 /* From a checked plan to a running init. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,9 @@ static int go(struct cm_keeper *k, int plan_fd, struct cm_error *err)
 {
 	int r = cm_handover_go(k->init_sock, plan_fd, &k->cgroup, err);
 
+	/* whoever is woken stays on the processor of who woke it, whichever others are idle; and of what
+	 * is left to do here nothing is as urgent as init's going on */
+	(void)sched_yield();
 	return r < 0 ? why_init_ended(k, err) : send_sources(k, err);
 }
 

@@ -131,7 +131,7 @@ int cm_caps_bound(const struct cm_plan *plan, struct cm_error *err)
 int cm_caps_keep(uint64_t set, struct cm_error *err)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct now[2];
+	struct __user_cap_data_struct now[2] = { { 0 } };
 	long r = cm_caps_raw_set(set);
 
 	if (cm_raw_failed(r))

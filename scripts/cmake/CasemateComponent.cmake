@@ -33,3 +33,15 @@ function(cm_static_executable name)
 	target_link_libraries(${name} PRIVATE ${arg_ARCHIVES})
 	set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()
+
+# cm_first_memory(NAME BYTES): what a static executable allocates first comes from a range of its own
+# (runtime/base/first_memory.c has the reason). With another libc, or a sanitizer, all memory is that one's.
+function(cm_first_memory name bytes)
+	if(NOT CM_LIBC_CHOSEN STREQUAL "musl" OR CM_SANITIZE)
+		return()
+	endif()
+	target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/runtime/base/first_memory.c")
+	target_compile_definitions(${name} PRIVATE CM_FIRST_MEMORY_SIZE=${bytes}UL)
+	target_link_options(${name} PRIVATE
+		LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free)
+endfunction()
