@@ -38,10 +38,11 @@ static bool is_tree_gone(const struct cm_serve_exec *e)
 
 static void tell_tree(const struct cm_serve_exec *e)
 {
-	if (is_whole_jail(e))
+	if (is_whole_jail(e)) {
 		cm_tree_signal_all(SIGTERM);
-	else
-		(void)cm_tree_signal(&e->mark, SIGTERM);
+		return;
+	}
+	(void)cm_tree_signal(&e->mark, SIGTERM);
 	/* a child that has not executed yet bears no readable mark */
 	if (e->pidfd >= 0)
 		(void)cm_sys_pidfd_send_signal(e->pidfd, SIGTERM);

@@ -192,7 +192,7 @@ static int make_mark(struct cm_serve_exec *e, struct cm_error *err)
 		e->mark.uts_ino = 0;
 		return CM_OK;
 	}
-	/* its tree is everything: no mark is looked for, and init needs no capability to read one */
+	/* its tree is everything: no mark is looked for, and init needs no capability to make one */
 	if ((h->flags & CM_PLANF_TEMPORARY) != 0)
 		return CM_OK;
 	/* init makes it and is in it until the next one: a child's own would not be readable

@@ -16,6 +16,8 @@
 enum who {
 	/* init, wherever there is more than one id */
 	WHO_INIT_RANGED = 1,
+	/* init where a command has its id, or can take it: with the caller's alone, or as root */
+	WHO_INIT_APART,
 	/* init of a lasting session that marks execs by UTS namespaces: with the caller's id alone, or
 	 * where they are root */
 	WHO_INIT_UTS,
@@ -38,9 +40,10 @@ static const struct {
 	/* each exec gets a UTS namespace of its own as its mark: there is no second id for one, or root
 	 * inside, who may set groups, would drop it */
 	{ WHO_INIT_UTS, CAP_SYS_ADMIN },
-	/* reads that mark of processes that made themselves non-dumpable; as the agent lacks it, the
-	 * kernel refuses the agent every change of init's scheduling */
-	{ WHO_INIT_UTS, CAP_SYS_PTRACE },
+	/* the agent lacks it: so the kernel refuses the agent every change of init's scheduling, its memory
+	 * and its descriptors. Where commands are marked it reads the mark of those that made themselves
+	 * non-dumpable. */
+	{ WHO_INIT_APART, CAP_SYS_PTRACE },
 	/* an exec leaves its group's name behind in a cgroup namespace of its own, so that programs
 	 * find the session's limits at the root of /sys/fs/cgroup */
 	{ WHO_INIT_LEAVES, CAP_SYS_ADMIN },
@@ -77,8 +80,8 @@ uint64_t cm_caps_of_init(const struct cm_plan *plan)
 	bool is_temporary = (h->flags & CM_PLANF_TEMPORARY) != 0;
 	uint64_t set = is_single ? 0 : set_of(WHO_INIT_RANGED);
 
-	if (!is_temporary && (is_single || (h->flags & CM_PLANF_ROOT_USER) != 0))
-		set |= set_of(WHO_INIT_UTS);
+	if (is_single || (h->flags & CM_PLANF_ROOT_USER) != 0)
+		set |= set_of(WHO_INIT_APART) | (is_temporary ? 0 : set_of(WHO_INIT_UTS));
 	if (!is_temporary && h->cgroup == CM_CGROUP_V2)
 		set |= set_of(WHO_INIT_LEAVES);
 	/* handed on to its execs, so init must hold it */

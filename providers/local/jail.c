@@ -43,6 +43,7 @@ static void end_keeper(struct cm_jail *jail)
 	if (jail->spawned > 0 && jail->reaps && jail->up.init_pid > 0)
 		wait_for(jail->up.init_pid, NULL);
 	jail->spawned = 0;
+	memset(&jail->up, 0, sizeof(jail->up));
 }
 
 int cm_jail_spawn(struct cm_jail *jail, const struct cm_jail_start *start, struct cm_error *err)

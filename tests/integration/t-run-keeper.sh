@@ -18,17 +18,18 @@ speak() {
 	rc=$?
 }
 
-# SETUID, SETGID, KILL where the map has an id for the agent; else what marks a command and reads it
+# SETUID, SETGID, KILL where the map has an id for the agent; else SYS_PTRACE, which sets it apart from
+# a command of its id, and SYS_ADMIN, which marks commands
 begin 'the capabilities of pid 1'
 case $identity in
-plain) kept=0000000000280000 kept_by_one=0000000000000000 ;;
+plain) kept=0000000000280000 kept_by_one=0000000000080000 ;;
 *) kept=00000000000000e0 kept_by_one=$kept ;;
 esac
 look='grep -hE "^Cap(Prm|Eff):" /proc/1/status | cut -f 2 | uniq'
 run run -- sh -c "$look"
-expect_out "$kept_by_one" 'of a session that is one command: none where that has the same id'
+expect_out "$kept_by_one" 'of a session that is one command'
 run run --session f -- sh -c "$look"
-expect_out "$kept" 'of one that lasts: what its commands are marked and ended by'
+expect_out "$kept" 'and of one that lasts'
 run rm --files f
 finish
 

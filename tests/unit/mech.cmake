@@ -7,3 +7,4 @@ target_include_directories(test_seccomp PRIVATE "${PROJECT_BINARY_DIR}")
 # Against the kernel: really loaded, with a control run for every refusal.
 cm_unit_test(seccomp_load DEPS seccomp)
 cm_unit_test(seccomp_unix DEPS seccomp)
+cm_unit_test(caps DEPS mech)
