@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What init answers. Init is part of the jail: what it says is checked, and believed no further. */
 #include <errno.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "isolation/keeper/jobs.h"
@@ -161,6 +162,8 @@ static void on_end(struct cm_keeper *k)
 	tell_ended(k, e, &rec.body.end);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
 		k->is_last_told = e->client >= 0;
+		/* who was told has more to do than this process, and may wait for its processor */
+		(void)sched_yield();
 		k->end_reason = CM_ENDED_TEMPORARY;
 		cm_loop_stop(&k->loop);
 	}

@@ -38,8 +38,21 @@ void cm_serve_leave(struct cm_serve *s)
 	_exit(0);
 }
 
+/* Before all else that is told. */
+static void tell_up(struct cm_serve *s)
+{
+	struct cm_rec rec = { .type = CM_REC_UP };
+
+	if (s->is_up_told)
+		return;
+	s->is_up_told = true;
+	if (cm_outbox_send(&s->outbox, &rec, NULL, NULL, 0) < 0)
+		die();
+}
+
 void cm_serve_send(struct cm_serve *s, struct cm_rec *rec, const int *fds, unsigned int n_fds)
 {
+	tell_up(s);
 	if (cm_outbox_send(&s->outbox, rec, NULL, fds, n_fds) < 0)
 		die();
 }
@@ -48,6 +61,7 @@ void cm_serve_refuse(struct cm_serve *s, uint64_t id, const struct cm_error *err
 {
 	struct cm_rec rec = { .type = CM_REC_REFUSED, .id = id, .len = sizeof(*err) };
 
+	tell_up(s);
 	if (cm_outbox_send(&s->outbox, &rec, err, NULL, 0) < 0)
 		die();
 }
@@ -215,7 +229,6 @@ static int prepare(struct cm_error *err)
 _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock)
 {
 	struct cm_error err = CM_ERROR_INIT;
-	struct cm_rec rec = { .type = CM_REC_UP };
 	int r;
 
 	serve.plan = plan;
@@ -228,7 +241,10 @@ _Noreturn void cm_init_serve(const struct cm_plan *plan, int sock)
 		(void)cm_proto_send_error(sock, CM_REC_FAILED, 0, &err);
 		_exit(125);
 	}
-	cm_serve_send(&serve, &rec, NULL, 0);
+	/* A request that waits already comes first: it is what the client waits for, and the keeper, once
+	 * it is told of anything, would take this processor. */
+	on_keeper(&serve.loop, sock, EPOLLIN, NULL);
+	tell_up(&serve);
 	(void)cm_loop_run(&serve.loop, &err);
 	die();
 }

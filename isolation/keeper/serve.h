@@ -82,6 +82,7 @@ struct cm_serve {
 	struct cm_serve_exec execs[CM_MAX_EXECS];
 	/* attempts to reach the network that were told of with an end already */
 	uint64_t refused_before;
+	bool is_up_told;
 	bool is_stopping;
 	struct cm_msg msg;
 };

@@ -50,8 +50,7 @@ static int check_identity(const struct cm_plan_op *op, const char *source, int f
 	return CM_OK;
 }
 
-static int set_attributes(const struct cm_plan_op *op, const char *source, int mount_fd,
-			  int idmap_fd, struct cm_error *err)
+static struct mount_attr attributes_of(const struct cm_plan_op *op)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE };
 
@@ -61,6 +60,14 @@ static int set_attributes(const struct cm_plan_op *op, const char *source, int m
 		attr.attr_set |= MOUNT_ATTR_RDONLY;
 	if ((op->flags & CM_OPF_NOEXEC) != 0)
 		attr.attr_set |= MOUNT_ATTR_NOEXEC;
+	return attr;
+}
+
+static int set_attributes(const struct cm_plan_op *op, const char *source, int mount_fd,
+			  int idmap_fd, struct cm_error *err)
+{
+	struct mount_attr attr = attributes_of(op);
+
 	if (idmap_fd >= 0) {
 		attr.attr_set |= MOUNT_ATTR_IDMAP;
 		attr.userns_fd = (uint64_t)idmap_fd;
@@ -119,24 +126,44 @@ static int cannot_open(const char *source, int error, struct cm_error *err)
 	return cm_error_set(err, CM_E_ISOLATION, error, "cannot open '%s'", source);
 }
 
-/* A detached clone. */
+/* recursive: a clone without the mounts below is refused where those are locked, and the flags are set
+ * on all of them */
+#define CLONE_FLAGS (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_RECURSIVE)
+
+/* With its flags, by one call where the kernel has that; -1: it has not, or the two have to say why. */
+static int clone_with_attributes(const struct cm_plan_op *op, int dir_fd, const char *name)
+{
+	static bool is_missing;
+	struct mount_attr attr = attributes_of(op);
+	int fd;
+
+	if (is_missing || (op->flags & CM_OPF_IDMAP) != 0)
+		return -1;
+	fd = cm_sys_open_tree_attr(dir_fd, name, CLONE_FLAGS, &attr);
+	/* EPERM: a filter that does not know it */
+	is_missing = fd < 0 && (errno == ENOSYS || errno == EPERM);
+	return fd;
+}
+
+/* A detached clone. 1: its flags are set, CM_OK: they are not. */
 static int open_source(const struct cm_plan_op *op, const char *source, struct parent *parent,
 		       int *ret_fd, struct cm_error *err)
 {
 	const char *name = NULL;
+	bool has_attributes;
 	int r = find_parent(source, parent, &name);
 
 	if (r < 0)
 		return cannot_open(source, -r, err);
-	/* recursive: a clone without the mounts below is refused where those are locked, and the
-	 * flags are then set on all of them */
-	*ret_fd = cm_sys_open_tree(parent->fd, name,
-				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW |
-					   AT_RECURSIVE);
+	*ret_fd = clone_with_attributes(op, parent->fd, name);
+	has_attributes = *ret_fd >= 0;
+	if (!has_attributes)
+		*ret_fd = cm_sys_open_tree(parent->fd, name, CLONE_FLAGS);
 	if (*ret_fd < 0)
 		return cannot_open(source, errno, err);
 	/* of what was cloned, and not of what its name leads to by now */
-	return check_identity(op, source, *ret_fd, err);
+	r = check_identity(op, source, *ret_fd, err);
+	return r < 0 ? r : has_attributes;
 }
 
 /* One namespace for each owner seen; sessions have one or two. */
@@ -181,6 +208,10 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 		r = open_source(op, source, &parent, &sources->fd[i], err);
 		if (r < 0)
 			continue;
+		if (r == 1) {
+			r = CM_OK;
+			continue;
+		}
 		if (is_mapped)
 			r = idmap_for(plan, op, &cache, err);
 		if (r == CM_OK)

@@ -187,6 +187,16 @@ static inline int cm_sys_mount_setattr(int dirfd, const char *path, unsigned int
 	return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof(*attr));
 }
 
+/* Linux 6.15 */
+#ifndef SYS_open_tree_attr
+#define SYS_open_tree_attr 467
+#endif
+static inline int cm_sys_open_tree_attr(int dirfd, const char *path, unsigned int flags,
+					const struct mount_attr *attr)
+{
+	return (int)syscall(SYS_open_tree_attr, dirfd, path, flags, attr, sizeof(*attr));
+}
+
 static inline int cm_sys_fsopen(const char *fs, unsigned int flags)
 {
 	return (int)syscall(SYS_fsopen, fs, flags);
