@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What of the host's tree, or of a rootfs, there is to show. Each start pays for this, so it is a
- * bounded number of look-ups: one listing of /etc and of its small directories (tree_etc.c), no
- * search of a tree, no walk along a path.
+ * fixed number of look-ups: one listing of /etc (tree_etc.c), no search of a tree, no walk along a
+ * path.
  */
 #include <errno.h>
 #include <fcntl.h>

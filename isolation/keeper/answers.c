@@ -161,7 +161,7 @@ static void on_end(struct cm_keeper *k)
 	tell_started(k, e);
 	tell_ended(k, e, &rec.body.end);
 	if ((e->flags & CM_EXECF_LAST) != 0) {
-		k->is_last_told = e->client >= 0;
+		k->is_last_told = e->client >= 0 && k->clients[e->client].sock >= 0;
 		/* who was told has more to do than this process, and may wait for its processor */
 		(void)sched_yield();
 		k->end_reason = CM_ENDED_TEMPORARY;

@@ -42,25 +42,12 @@ struct cm_node {
 	uint64_t ctime_ns;
 };
 
-/* above, a file of /etc is mounted instead of copied */
-#define CM_NODE_MAX_COPY (16UL * 1024)
-
 /* Can everybody on the host read it? */
 static inline bool cm_node_is_public(const struct cm_node *node)
 {
 	mode_t needed = node->type == CM_NODE_DIR ? 05 : 04;
 
 	return (node->mode & needed) == needed;
-}
-
-/*
- * A small file is cheaper copied than mounted; as it was when the session started, either way. No
- * program: the copy may lie on a file system from which nothing is executed.
- */
-static inline bool cm_node_can_be_copied(const struct cm_node *node)
-{
-	return node->type == CM_NODE_FILE && cm_node_is_public(node) && (node->mode & 0111) == 0 &&
-	       node->size <= CM_NODE_MAX_COPY;
 }
 
 struct cm_nodes {

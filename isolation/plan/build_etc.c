@@ -7,9 +7,20 @@
 #include "runtime/base/path.h"
 #include "runtime/base/text.h"
 
+#define MAX_COPY (16UL * 1024)
 /* An address for documents (RFC 5737): the kernel refuses the question for want of a route, at once,
  * and counts it. That a name was looked up is what most commands without a network can tell. */
 #define NO_SERVER "192.0.2.53"
+
+/*
+ * A small file is cheaper copied than mounted; as it was when the session started, either way. No
+ * program: the copy may lie on a file system from which nothing is executed.
+ */
+static bool is_copied(const struct cm_node *node)
+{
+	return node->type == CM_NODE_FILE && cm_node_is_public(node) && (node->mode & 0111) == 0 &&
+	       node->size <= MAX_COPY;
+}
 
 static void copy(struct cm_build *build, const struct cm_node *node, const char *target)
 {
@@ -34,7 +45,7 @@ void cm_build_etc(struct cm_build *build)
 
 		if (node->type == CM_NODE_SYMLINK)
 			cm_build_symlink(build, target, node->link);
-		else if (cm_node_can_be_copied(node))
+		else if (is_copied(node))
 			copy(build, node, target);
 		else if (node->type != CM_NODE_OTHER && cm_build_can_read(build, node))
 			(void)cm_build_bind_node(build, node, target, CM_OPF_READ_ONLY);

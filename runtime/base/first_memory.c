@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* the program's to choose (CMakeLists.txt); this one is the tests' */
 #ifndef CM_FIRST_MEMORY_SIZE
 #define CM_FIRST_MEMORY_SIZE (256UL * 1024)
 #endif

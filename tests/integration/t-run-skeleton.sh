@@ -244,6 +244,12 @@ if cp /usr/bin/busybox "$work/busybox" 2>/dev/null && ! ldd "$work/busybox" >/de
 	like "$(err)" '*inputrc*' 'it is not there then'
 	chmod 644 "$file"
 	shows six 'opened'
+	mounts='grep -c " /etc/inputrc " /proc/self/mountinfo; cat /etc/inputrc'
+	run run --rootfs "$work/fs" -- /bin/busybox sh -c "$mounts"
+	expect_out $'0\nsix' 'and copied'
+	chmod 755 "$file"
+	run run --rootfs "$work/fs" -- /bin/busybox sh -c "$mounts"
+	expect_out $'1\nsix' 'a program is mounted: where the copy lies nothing may be executable'
 	ln -sf /etc/other "$file"
 	run run --rootfs "$work/fs" -- /bin/busybox readlink /etc/inputrc
 	expect_out /etc/other 'a link in its place'
