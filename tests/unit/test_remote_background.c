@@ -349,17 +349,45 @@ static void send(struct cm_exec *e, int sig, int want)
 	assert_int_equal(cm_exec_signal(e, sig, &call, &err), want);
 }
 
+/*
+ * The program itself, and not a shell that is about to execute it: dash catches SIGINT, also with -c,
+ * and one that comes just then is gone with its memory.
+ */
+static void until_executed(const struct cm_exec *e, const char *program)
+{
+	char path[64];
+	char text[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)e->pid);
+	for (int i = 0; i < 1000; i++) {
+		ssize_t n;
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		n = read(fd, text, sizeof(text) - 1);
+		(void)close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		if (strcmp(text, program) == 0)
+			return;
+		(void)usleep(10000);
+	}
+	fail_msg("'%s' is not executed: %s", program, text);
+}
+
 static void test_signal(void **state)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGKILL, SIGUSR1 };
+	char *const argv[] = { (char *)"sleep", (char *)"600", NULL };
+	const struct cm_exec_request request = { .argv = argv, .is_detached = true };
 
 	(void)state;
 	need_session();
 	for (size_t i = 0; i < CM_ARRAY_SIZE(signals); i++) {
-		struct cm_exec *e = start("sleep 600; echo not");
+		struct cm_exec *e = start_request(&request);
 		struct seen s;
 
 		seen_init(&s);
+		until_executed(e, "sleep");
 		send(e, 0, CM_OK);
 		send(e, signals[i], CM_OK);
 		follow(e, &s);
