@@ -12,26 +12,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "providers/local/vtable.h"
 #include "providers/provider.h"
 #include "runtime/spec/config.h"
+#include "tests/bench/timing.h"
 
 #define PROGRAM "/usr/bin/true"
-#define WARM_UP 3
 
 extern char **environ;
 
 static char *const command[] = { (char *)PROGRAM, NULL };
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 _Noreturn static void fail(const char *what, const struct cm_error *err)
 {
@@ -41,7 +32,7 @@ _Noreturn static void fail(const char *what, const struct cm_error *err)
 
 static double run_beside(void)
 {
-	double start = now_ms();
+	double start = timing_now_ms();
 	int status = 0;
 	pid_t pid;
 
@@ -51,7 +42,7 @@ static double run_beside(void)
 		;
 	if (status != 0)
 		fail("run " PROGRAM, NULL);
-	return now_ms() - start;
+	return timing_now_ms() - start;
 }
 
 static double run_inside(struct cm_session *s)
@@ -61,7 +52,7 @@ static double run_inside(struct cm_session *s)
 	struct cm_exec_event event = { .kind = 0 };
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec *e = NULL;
-	double start = now_ms();
+	double start = timing_now_ms();
 
 	if (cm_exec_start(s, &request, &call, &e, &err) < 0)
 		fail("start a command", &err);
@@ -72,23 +63,15 @@ static double run_inside(struct cm_session *s)
 	cm_exec_release(e);
 	if (event.end.kind != CM_EXEC_EXITED || event.end.exit_code != 0)
 		fail("run the command: it failed", NULL);
-	return now_ms() - start;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a;
-	double y = *(const double *)b;
-
-	return (x > y) - (x < y);
+	return timing_now_ms() - start;
 }
 
 static void measure(struct cm_session *s, size_t rounds)
 {
-	static const char *const names[2] = { "fork+exec", "library" };
-	double *ms[2] = { calloc(rounds, sizeof(double)), calloc(rounds, sizeof(double)) };
+	struct timing_row rows[2] = { { "fork+exec", calloc(rounds, sizeof(double)) },
+				      { "library", calloc(rounds, sizeof(double)) } };
 
-	if (!ms[0] || !ms[1])
+	if (!rows[0].ms || !rows[1].ms)
 		abort();
 	for (size_t i = 0; i < rounds + WARM_UP; i++) {
 		double beside = run_beside();
@@ -96,17 +79,12 @@ static void measure(struct cm_session *s, size_t rounds)
 
 		if (i < WARM_UP)
 			continue;
-		ms[0][i - WARM_UP] = beside;
-		ms[1][i - WARM_UP] = inside;
+		rows[0].ms[i - WARM_UP] = beside;
+		rows[1].ms[i - WARM_UP] = inside;
 	}
-	(void)printf("%-28s %9s %9s %8s\n", "", "min ms", "median", "x first");
-	for (size_t i = 0; i < 2; i++) {
-		qsort(ms[i], rounds, sizeof(double), compare);
-		(void)printf("%-28s %9.3f %9.3f %8.2f\n", names[i], ms[i][0], ms[i][rounds / 2],
-			     ms[i][0] / ms[0][0]);
-	}
-	free(ms[0]);
-	free(ms[1]);
+	timing_report(rows, 2, rounds);
+	free(rows[0].ms);
+	free(rows[1].ms);
 }
 
 int main(int argc, char **argv)

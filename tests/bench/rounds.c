@@ -13,31 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/timing.h"
+
 #define MAX_COMMANDS 16
-#define WARM_UP 3
 
 extern char **environ;
 
 struct command {
 	const char *name;
 	char **argv;
-	double *ms;
 };
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static double run_once(const struct command *command, posix_spawn_file_actions_t *actions)
 {
-	double start = now_ms();
+	double start = timing_now_ms();
 	int status = 0;
 	pid_t pid;
 	int r = posix_spawnp(&pid, command->argv[0], actions, NULL, command->argv, environ);
@@ -54,15 +45,7 @@ static double run_once(const struct command *command, posix_spawn_file_actions_t
 			      (unsigned int)status);
 		exit(1);
 	}
-	return now_ms() - start;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a;
-	double y = *(const double *)b;
-
-	return (x > y) - (x < y);
+	return timing_now_ms() - start;
 }
 
 static size_t parse(int argc, char **argv, struct command *commands)
@@ -83,23 +66,10 @@ static size_t parse(int argc, char **argv, struct command *commands)
 	return n;
 }
 
-static void report(struct command *commands, size_t n, size_t rounds)
-{
-	double unit = 0;
-
-	(void)printf("%-28s %9s %9s %8s\n", "", "min ms", "median", "x first");
-	for (size_t i = 0; i < n; i++) {
-		qsort(commands[i].ms, rounds, sizeof(double), compare);
-		if (i == 0)
-			unit = commands[0].ms[0];
-		(void)printf("%-28s %9.3f %9.3f %8.2f\n", commands[i].name, commands[i].ms[0],
-			     commands[i].ms[rounds / 2], commands[i].ms[0] / unit);
-	}
-}
-
 int main(int argc, char **argv)
 {
-	struct command commands[MAX_COMMANDS] = { { NULL, NULL, NULL } };
+	struct command commands[MAX_COMMANDS] = { { NULL, NULL } };
+	struct timing_row rows[MAX_COMMANDS];
 	posix_spawn_file_actions_t actions;
 	size_t rounds;
 	long pause_ms = 0;
@@ -120,8 +90,8 @@ int main(int argc, char **argv)
 	    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) != 0)
 		return 2;
 	for (size_t i = 0; i < n; i++) {
-		commands[i].ms = calloc(rounds, sizeof(double));
-		if (!commands[i].ms)
+		rows[i] = (struct timing_row){ commands[i].name, calloc(rounds, sizeof(double)) };
+		if (!rows[i].ms)
 			abort();
 	}
 	for (size_t round = 0; round < rounds + WARM_UP; round++) {
@@ -132,9 +102,9 @@ int main(int argc, char **argv)
 				(void)usleep((useconds_t)pause_ms * 1000);
 			ms = run_once(&commands[i], &actions);
 			if (round >= WARM_UP)
-				commands[i].ms[round - WARM_UP] = ms;
+				rows[i].ms[round - WARM_UP] = ms;
 		}
 	}
-	report(commands, n, rounds);
+	timing_report(rows, n, rounds);
 	return 0;
 }
