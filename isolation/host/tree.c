@@ -75,22 +75,20 @@ int cm_tree_add_real(struct cm_nodes *nodes, int dirfd, const char *name, const 
 	return 1;
 }
 
-/* Adds root/name as it is, a symbolic link with its text. */
-static int add(struct cm_tree_reader *reader, struct cm_nodes *nodes, const char *root,
-	       const char *name)
+int cm_tree_add(struct cm_nodes *nodes, int dir_fd, const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
-	if (!cm_join(path, sizeof(path), root, name))
+	if (!cm_join(path, sizeof(path), dir, name))
 		return 0;
-	return cm_nodes_add_path(nodes, reader->root_fd, name, path);
+	return cm_nodes_add_path(nodes, dir_fd, name, path);
 }
 
 static int add_list(struct cm_tree_reader *reader, struct cm_nodes *nodes, const char *root,
 		    const char *const names[], size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (add(reader, nodes, root, names[i]) < 0)
+		if (cm_tree_add(nodes, reader->root_fd, root, names[i]) < 0)
 			return CM_E_NOMEM;
 	}
 	return CM_OK;
@@ -137,7 +135,7 @@ static int read_rootfs_tops(struct cm_tree_reader *reader)
 	cm_listing_begin(&listing, fd);
 	while (r >= 0 && top->n < MAX_ROOTFS_ENTRIES && (name = cm_listing_next(&listing))) {
 		if (is_from_rootfs(name))
-			r = add(reader, top, reader->facts->root, name);
+			r = cm_tree_add(top, reader->root_fd, reader->facts->root, name);
 	}
 	cm_tree_sort(top);
 	return r < 0 ? CM_E_NOMEM : CM_OK;

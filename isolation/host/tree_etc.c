@@ -32,13 +32,6 @@ static const char *const etc_paths[] = {
 #undef CM_ETC_PATH
 };
 
-struct etc {
-	struct cm_nodes *nodes;
-	int fd;
-	/* "/etc", with the rootfs before it */
-	const char *path;
-};
-
 static bool is_listed(const char *name)
 {
 	size_t low = 0;
@@ -71,20 +64,11 @@ static bool etc_wants(const char *name)
 	return false;
 }
 
-static int add(struct etc *etc, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (!cm_join(path, sizeof(path), etc->path, name))
-		return CM_OK;
-	return cm_nodes_add_path(etc->nodes, etc->fd, name, path) < 0 ? CM_E_NOMEM : CM_OK;
-}
-
 /* One listing instead of a look-up a row: most rows are absent on most hosts. */
 int cm_tree_etc_read(struct cm_tree_reader *reader, const char *root)
 {
 	CM_AUTO_FD int fd = cm_tree_open_dir(reader, "etc");
-	struct etc etc = { .nodes = &reader->facts->etc, .fd = fd };
+	struct cm_nodes *etc = &reader->facts->etc;
 	struct cm_listing listing;
 	char path[PATH_MAX];
 	const char *name;
@@ -92,15 +76,13 @@ int cm_tree_etc_read(struct cm_tree_reader *reader, const char *root)
 
 	if (fd < 0 || !cm_join(path, sizeof(path), root, "etc"))
 		return CM_OK;
-	etc.path = path;
 	cm_listing_begin(&listing, fd);
-	while (r == CM_OK && (name = cm_listing_next(&listing))) {
+	while (r >= 0 && (name = cm_listing_next(&listing))) {
 		if (etc_wants(name))
-			r = add(&etc, name);
+			r = cm_tree_add(etc, fd, path, name);
 	}
-	for (size_t i = 0; r == CM_OK && i < CM_ARRAY_SIZE(etc_paths); i++)
-		r = add(&etc, etc_paths[i]);
-	/* the order of a listing is the file system's: plans of one host are alike */
-	cm_tree_sort(etc.nodes);
-	return r;
+	for (size_t i = 0; r >= 0 && i < CM_ARRAY_SIZE(etc_paths); i++)
+		r = cm_tree_add(etc, fd, path, etc_paths[i]);
+	cm_tree_sort(etc);
+	return r < 0 ? CM_E_NOMEM : CM_OK;
 }

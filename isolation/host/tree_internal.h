@@ -26,6 +26,11 @@ int cm_tree_path_read(struct cm_tree_reader *reader);
 /* Settings of npm and pip without secrets (toolconf.c). */
 int cm_tree_toolconf_read(struct cm_tree_reader *reader);
 
+/*
+ * The file at dir_fd/name as it is, a symbolic link with its text, added as dir/name. 1 added, 0 not
+ * there, or CM_E_NOMEM.
+ */
+int cm_tree_add(struct cm_nodes *nodes, int dir_fd, const char *dir, const char *name);
 /* A directory of the root, to be listed; links are not followed. A descriptor, or -1. */
 int cm_tree_open_dir(const struct cm_tree_reader *reader, const char *name);
 void cm_tree_sort(struct cm_nodes *nodes);
