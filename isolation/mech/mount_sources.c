@@ -145,25 +145,23 @@ static int clone_with_attributes(const struct cm_plan_op *op, int dir_fd, const 
 	return fd;
 }
 
-/* A detached clone. 1: its flags are set, CM_OK: they are not. */
+/* A detached clone, and whether it has its flags already. */
 static int open_source(const struct cm_plan_op *op, const char *source, struct parent *parent,
-		       int *ret_fd, struct cm_error *err)
+		       int *ret_fd, bool *ret_has_attributes, struct cm_error *err)
 {
 	const char *name = NULL;
-	bool has_attributes;
 	int r = find_parent(source, parent, &name);
 
 	if (r < 0)
 		return cannot_open(source, -r, err);
 	*ret_fd = clone_with_attributes(op, parent->fd, name);
-	has_attributes = *ret_fd >= 0;
-	if (!has_attributes)
+	*ret_has_attributes = *ret_fd >= 0;
+	if (*ret_fd < 0)
 		*ret_fd = cm_sys_open_tree(parent->fd, name, CLONE_FLAGS);
 	if (*ret_fd < 0)
 		return cannot_open(source, errno, err);
 	/* of what was cloned, and not of what its name leads to by now */
-	r = check_identity(op, source, *ret_fd, err);
-	return r < 0 ? r : has_attributes;
+	return check_identity(op, source, *ret_fd, err);
 }
 
 /* One namespace for each owner seen; sessions have one or two. */
@@ -199,22 +197,17 @@ int cm_mount_sources_open(const struct cm_plan *plan, struct cm_mount_sources *s
 		const struct cm_plan_op *op = &plan->ops[i];
 		const char *source = cm_plan_str(plan, op->source);
 		bool is_mapped = (op->flags & CM_OPF_IDMAP) != 0;
+		bool has_attributes = false;
 
 		if (op->kind != CM_OP_BIND && op->kind != CM_OP_BIND_INERT &&
 		    op->kind != CM_OP_ROOT && op->kind != CM_OP_MASK)
 			continue;
 		if (sources->fd[i] >= 0 || *source == '\0')
 			continue;
-		r = open_source(op, source, &parent, &sources->fd[i], err);
-		if (r < 0)
-			continue;
-		if (r == 1) {
-			r = CM_OK;
-			continue;
-		}
-		if (is_mapped)
+		r = open_source(op, source, &parent, &sources->fd[i], &has_attributes, err);
+		if (r == CM_OK && is_mapped)
 			r = idmap_for(plan, op, &cache, err);
-		if (r == CM_OK)
+		if (r == CM_OK && !has_attributes)
 			r = set_attributes(op, source, sources->fd[i], is_mapped ? cache.fd : -1,
 					   err);
 	}

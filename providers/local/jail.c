@@ -37,11 +37,12 @@ static void end_keeper(struct cm_jail *jail)
 {
 	cm_fd_close(&jail->sock);
 	(void)cm_launch_end(&jail->launch, NULL);
-	if (jail->spawned > 0)
+	if (jail->spawned > 0) {
 		wait_for(jail->spawned, &jail->wait_status);
-	/* ours only where the keeper has left it; else there is nobody to wait for */
-	if (jail->spawned > 0 && jail->reaps && jail->up.init_pid > 0)
-		wait_for(jail->up.init_pid, NULL);
+		/* ours only where the keeper has left it; else there is nobody to wait for */
+		if (jail->reaps && jail->up.init_pid > 0)
+			wait_for(jail->up.init_pid, NULL);
+	}
 	jail->spawned = 0;
 	memset(&jail->up, 0, sizeof(jail->up));
 }
