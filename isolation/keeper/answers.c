@@ -247,8 +247,6 @@ void cm_keeper_answer(struct cm_keeper *k)
 
 	/* fails when it is gone, and then the end of file says so */
 	(void)cm_outbox_flush(&k->outbox);
-	if (cm_outbox_is_empty(&k->outbox))
-		cm_keeper_clients_resume(k);
 	r = take_answers(k);
 	if (r == 1 || r == -EAGAIN)
 		return;

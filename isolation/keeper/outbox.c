@@ -156,7 +156,11 @@ int cm_outbox_flush(struct cm_outbox *box)
 	}
 	cm_loop_timer_cancel(box->loop, box->timer);
 	box->timer = -1;
-	return cm_loop_modify(box->loop, box->sock, EPOLLIN, NULL) < 0 ? -EINVAL : 0;
+	if (cm_loop_modify(box->loop, box->sock, EPOLLIN, NULL) < 0)
+		return -EINVAL;
+	if (box->emptied)
+		box->emptied(box->data);
+	return 0;
 }
 
 void cm_outbox_drain(struct cm_outbox *box)

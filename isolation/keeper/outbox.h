@@ -24,6 +24,9 @@ struct cm_outbox {
 	int timer;
 	struct cm_outbox_item *first;
 	struct cm_outbox_item *last;
+	/* from the loop, when all that was kept is sent, whichever event that was of; NULL: nobody waits */
+	void (*emptied)(void *data);
+	void *data;
 };
 
 /*

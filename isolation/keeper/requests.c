@@ -17,6 +17,11 @@
 /* after this an init that does not answer is killed anyway */
 #define STOP_DEADLINE_MS 3000
 
+static void on_room(void *data)
+{
+	cm_keeper_clients_resume(data);
+}
+
 int cm_keeper_to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob, const int *fds,
 		      unsigned int n_fds)
 {
@@ -24,8 +29,12 @@ int cm_keeper_to_init(struct cm_keeper *k, struct cm_rec *rec, const void *blob,
 	int r;
 
 	/* from the first record on; before that the plan and the sources were handed over */
-	if (!k->outbox.loop && cm_outbox_init(&k->outbox, &k->loop, k->init_sock, &err) < 0)
-		return -err.sys_errno;
+	if (!k->outbox.loop) {
+		if (cm_outbox_init(&k->outbox, &k->loop, k->init_sock, &err) < 0)
+			return -err.sys_errno;
+		k->outbox.emptied = on_room;
+		k->outbox.data = k;
+	}
 	r = cm_outbox_send(&k->outbox, rec, blob, fds, n_fds);
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }

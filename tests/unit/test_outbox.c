@@ -16,6 +16,7 @@ struct end {
 	struct cm_msg msg;
 	uint64_t taken;
 	uint64_t expected;
+	unsigned int n_emptied;
 	bool is_gone;
 };
 
@@ -48,6 +49,14 @@ static void on_end(struct cm_loop *loop, int fd, uint32_t events, void *data)
 		cm_loop_stop(loop);
 }
 
+static void on_emptied(void *data)
+{
+	struct end *end = data;
+
+	assert_true(cm_outbox_is_empty(&end->box));
+	end->n_emptied++;
+}
+
 static int set_up(void **state)
 {
 	struct pair *p = calloc(1, sizeof(*p));
@@ -63,6 +72,8 @@ static int set_up(void **state)
 		cm_msg_init(&end->msg);
 		assert_int_equal(cm_loop_add(&p->loop, fds[i], EPOLLIN, on_end, end, NULL), CM_OK);
 		assert_int_equal(cm_outbox_init(&end->box, &p->loop, fds[i], NULL), CM_OK);
+		end->box.emptied = on_emptied;
+		end->box.data = end;
 	}
 	*state = p;
 	return 0;
@@ -108,12 +119,16 @@ static void test_both_at_once(void **state)
 	send_some(&p->ends[1], 0, N_SMALL, 0, NULL, 0);
 	assert_false(cm_outbox_is_empty(&p->ends[0].box));
 	assert_false(cm_outbox_is_empty(&p->ends[1].box));
+	assert_int_equal(p->ends[0].n_emptied, 0);
 	p->ends[0].expected = N_SMALL;
 	p->ends[1].expected = N_LARGE;
 	while (p->ends[0].taken < N_SMALL || p->ends[1].taken < N_LARGE)
 		assert_int_equal(cm_loop_run(&p->loop, NULL), CM_OK);
 	assert_true(cm_outbox_is_empty(&p->ends[0].box));
 	assert_true(cm_outbox_is_empty(&p->ends[1].box));
+	/* whoever waits for room is told once */
+	assert_int_equal(p->ends[0].n_emptied, 1);
+	assert_int_equal(p->ends[1].n_emptied, 1);
 }
 
 /* What is sent while something is kept comes after it, whatever room there is. */
