@@ -118,32 +118,39 @@ static void on_report(struct cm_loop *loop, int fd, uint32_t events, void *data)
 
 static void on_late_reports(struct cm_loop *loop, int timer, void *data);
 
-static void arm_late_reports(struct cm_serve *serve)
+static void arm_late_reports(struct cm_serve *serve, int64_t due_ms)
 {
 	if (serve->report_timer < 0)
-		serve->report_timer = cm_loop_timer_add(
-			&serve->loop, cm_clock_mono_ms() + REPORT_LATE_MS, on_late_reports, serve);
+		serve->report_timer =
+			cm_loop_timer_add(&serve->loop, due_ms, on_late_reports, serve);
 }
 
-/* At most so late: one that began a moment ago is heard then, too. */
+/* Each at its own time: one that began since the timer was set would be woken for too early. */
 static void on_late_reports(struct cm_loop *loop, int timer, void *data)
 {
 	struct cm_serve *serve = data;
-	bool is_any_left = false;
+	int64_t now_ms = cm_clock_mono_ms();
+	int64_t next_ms = INT64_MAX;
 
 	(void)timer;
 	serve->report_timer = -1;
 	for (size_t i = 0; i < serve->n_slots; i++) {
 		struct cm_serve_exec *e = &serve->execs[i];
+		int64_t due_ms = e->start_us / 1000 + REPORT_LATE_MS;
 
 		if (e->phase == CM_PHASE_FREE || !e->is_report_late || e->report_fd < 0)
 			continue;
-		e->is_report_late =
-			cm_loop_add(loop, e->report_fd, EPOLLIN, on_report, e, NULL) < 0;
-		is_any_left = is_any_left || e->is_report_late;
+		/* where it cannot be watched now, it is tried again */
+		if (due_ms <= now_ms) {
+			e->is_report_late =
+				cm_loop_add(loop, e->report_fd, EPOLLIN, on_report, e, NULL) < 0;
+			due_ms = now_ms + REPORT_LATE_MS;
+		}
+		if (e->is_report_late && due_ms < next_ms)
+			next_ms = due_ms;
 	}
-	if (is_any_left)
-		arm_late_reports(serve);
+	if (next_ms != INT64_MAX)
+		arm_late_reports(serve, next_ms);
 }
 
 static int await_report(struct cm_serve_exec *e, struct cm_error *err)
@@ -151,7 +158,7 @@ static int await_report(struct cm_serve_exec *e, struct cm_error *err)
 	if (is_start_awaited(e))
 		return cm_loop_add(&e->serve->loop, e->report_fd, EPOLLIN, on_report, e, err);
 	e->is_report_late = true;
-	arm_late_reports(e->serve);
+	arm_late_reports(e->serve, cm_clock_mono_ms() + REPORT_LATE_MS);
 	return e->serve->report_timer >= 0
 		       ? CM_OK
 		       : cm_error_set(err, CM_E_LIMIT, 0, "no timer for the command's start");
