@@ -77,16 +77,17 @@ finish
 
 begin abort
 new_box box
-# to abort is to end the client that waits: its signal is the command's
+# to abort is to end the client that waits: its signal is the command's. At once, and not after the minute
+# that the command takes; how soon that is, a busy machine says.
 start exec "$box" -- sh -c 'echo begun; exec sleep 60'
 until_true 5 grep -q begun "$work/out"
 kill -TERM "$bg"
 wait_bg
-is "$rc $((elapsed_ms < 2000))" '143 1' 'P16 abort in the middle'
+is "$rc $((elapsed_ms < 10000))" '143 1' 'P16 abort in the middle'
 start exec "$box" -- sleep 60
 kill -TERM "$bg"
 wait_bg
-is "$rc $((elapsed_ms < 2000)) $(cm ps "$box" --json | value '[state=running].exec')" '143 1 null' 'P17 abort before it began'
+is "$rc $((elapsed_ms < 10000)) $(cm ps "$box" --json | value '[state=running].exec')" '143 1 null' 'P17 abort before it began'
 start exec "$box" -- sh -c 'echo partial; exec sleep 60'
 until_true 5 grep -q partial "$work/out"
 kill -INT "$bg"

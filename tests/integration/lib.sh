@@ -407,13 +407,28 @@ start() { # ARGUMENT...
 
 now_ms() { date +%s%3N; }
 
-wait_bg() { # no longer than 20 s
+# PID: of one that does not end, where it is and what it has not taken
+tell_where() {
+	local file
+	for file in syscall wchan stack; do
+		sed "s/^/# $file: /" "/proc/$1/$file"
+	done
+	grep -E '^(Name|State|SigQ|SigPnd|ShdPnd|SigBlk|SigIgn|SigCgt):' "/proc/$1/status" | sed 's/^/# /'
+	# of signals, and what a signalfd takes
+	grep -h sigmask "/proc/$1/fdinfo/"* | sed 's/^/# /'
+} 2>/dev/null
+
+wait_bg() { # no longer than a minute
 	local since until
 	since=$(now_ms)
-	until=$((since + 20000))
+	until=$((since + 60000))
 	while kill -0 "$bg" 2>/dev/null && [ "$(now_ms)" -lt $until ]; do
 		sleep 0.02
 	done
+	if [ "$(now_ms)" -ge $until ]; then
+		echo "# it does not end: $last_args"
+		tell_where "$bg"
+	fi
 	kill -KILL "$bg" 2>/dev/null
 	# bash tells of a child that was killed
 	{
