@@ -18,10 +18,12 @@
 
 #include "isolation/keeper/handover.h"
 #include "isolation/keeper/proto.h"
+#include "isolation/keeper/serve.h"
 #include "isolation/mech/caps.h"
 #include "isolation/mech/landlock.h"
 #include "isolation/mech/ns.h"
 #include "isolation/mech/rlimit.h"
+#include "isolation/mech/seccomp.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/kernel.h"
 
@@ -193,6 +195,24 @@ static int stage_parent_death(struct cm_init *init, struct cm_error *err)
 	return CM_OK;
 }
 
+/*
+ * What of the commands' filter holds for init as well. For its own good, and because it is done once; a
+ * temporary session has one command, which would pay for both.
+ */
+static int stage_filter(struct cm_init *init, struct cm_error *err)
+{
+	const struct cm_plan_header *h = init->plan.header;
+	int r;
+
+	if (!cm_serve_is_filtered(h))
+		return CM_OK;
+	r = cm_seccomp_load(
+		cm_seccomp_profile_get((enum cm_plan_seccomp)h->seccomp, CM_SECCOMP_OF_INIT));
+	return r < 0 ? cm_error_set(err, CM_E_ISOLATION, -r,
+				    "cannot load init's system-call filter")
+		     : CM_OK;
+}
+
 /* What the stages promise, looked at once more from where the payload will stand. */
 static int stage_verify(struct cm_init *init, struct cm_error *err)
 {
@@ -243,6 +263,7 @@ static const struct {
 	{ "capabilities", stage_caps },
 	{ "dumpable", stage_dumpable },
 	{ "parent death", stage_parent_death },
+	{ "system calls", stage_filter },
 	{ "verification", stage_verify },
 };
 

@@ -31,6 +31,12 @@ enum cm_serve_phase {
 
 struct cm_serve;
 
+/* Has init a part of its commands' filter? Who starts one alone would load two programs for it. */
+static inline bool cm_serve_is_filtered(const struct cm_plan_header *h)
+{
+	return (h->flags & CM_PLANF_TEMPORARY) == 0;
+}
+
 struct cm_serve_exec {
 	struct cm_serve *serve;
 	enum cm_serve_phase phase;

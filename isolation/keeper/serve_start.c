@@ -241,7 +241,9 @@ static void fill_image(struct cm_serve_exec *e, int report_fd)
 	image->uid = is_root ? 0 : CM_ID_AGENT;
 	image->gid = is_root ? 0 : CM_ID_AGENT;
 	image->caps = is_root ? cm_caps_of_exec(e->serve->plan) : 0;
-	image->seccomp = cm_seccomp_profile_get((enum cm_plan_seccomp)h->seccomp);
+	image->seccomp = cm_seccomp_profile_get((enum cm_plan_seccomp)h->seccomp,
+						cm_serve_is_filtered(h) ? CM_SECCOMP_REST
+									: CM_SECCOMP_WHOLE);
 	image->report_fd = report_fd;
 	image->stack = e->stack;
 	image->stack_size = STACK_SIZE;

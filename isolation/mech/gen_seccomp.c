@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "isolation/mech/gen_join.h"
+#include "isolation/mech/gen_split.h"
 #include "isolation/mech/gen_verify.h"
 #include "isolation/mech/seccomp_table.h"
 
@@ -146,9 +147,10 @@ static void export_program(scmp_filter_ctx ctx, const struct target *t, struct c
 }
 
 /* libseccomp wants one action for all that no rule is of, and so two programs */
-static void export_rules(const struct target *t, unsigned int profile, bool args,
+static void export_rules(const struct target *t, unsigned int profile, bool is_of_init, bool args,
 			 struct cm_gen_program *ret)
 {
+	static const struct cm_sc_rule always = { 0 };
 	scmp_filter_ctx ctx = seccomp_init(args ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(ENOSYS));
 
 	if (!ctx || seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) < 0 ||
@@ -161,6 +163,12 @@ static void export_rules(const struct target *t, unsigned int profile, bool args
 
 		if (nr == CM_SC_NR_ABSENT || !in_profile(e, profile))
 			continue;
+		if (is_of_init && cm_gen_is_of_init(e->call)) {
+			/* of each such call there is one row that is not of its arguments */
+			if (!args && e->kind != CM_SC_ARGS)
+				add_rule(ctx, SCMP_ACT_ALLOW, e, nr, &always);
+			continue;
+		}
 		if (!args)
 			add_allow_rule(ctx, e, nr, profile);
 		else if (e->kind == CM_SC_ARGS)
@@ -170,24 +178,43 @@ static void export_rules(const struct target *t, unsigned int profile, bool args
 	seccomp_release(ctx);
 }
 
-static void make_program(const struct target *t, unsigned int profile, struct cm_gen_program *ret)
+static void make_program(const struct target *t, unsigned int profile, bool is_of_init,
+			 struct cm_gen_program *ret)
 {
 	static struct cm_gen_program allow;
 	static struct cm_gen_program args;
 	const char *wrong;
 
-	export_rules(t, profile, false, &allow);
-	export_rules(t, profile, true, &args);
+	export_rules(t, profile, is_of_init, false, &allow);
+	export_rules(t, profile, is_of_init, true, &args);
 	wrong = cm_gen_join(&allow, &args, t->audit_arch, ret);
 	if (wrong)
 		die(wrong, t->name, EINVAL);
 }
 
-static void print_program(FILE *out, const struct target *t, const char *profile,
+static int nr_of(const char *call, const void *data)
+{
+	const struct target *t = data;
+	int nr = seccomp_syscall_resolve_name_arch(t->scmp_arch, call);
+
+	if (nr < 0)
+		die("libseccomp does not know", call, ENOENT);
+	return nr;
+}
+
+static void make_rest(const struct target *t, unsigned int profile, struct cm_gen_program *ret)
+{
+	const char *wrong = cm_gen_rest(profile, t->audit_arch, nr_of, t, ret);
+
+	if (wrong)
+		die(wrong, t->name, EINVAL);
+}
+
+static void print_program(FILE *out, const struct target *t, const char *profile, const char *part,
 			  const struct cm_gen_program *p)
 {
 	fprintf(out, "/* %zu instructions */\n", p->n);
-	fprintf(out, "static const struct sock_filter %s_%s[] = {\n", t->name, profile);
+	fprintf(out, "static const struct sock_filter %s_%s%s[] = {\n", t->name, profile, part);
 	for (size_t i = 0; i < p->n; i++)
 		fprintf(out, "\t{ 0x%02x, %u, %u, 0x%x },\n", p->insns[i].code, p->insns[i].jt,
 			p->insns[i].jf, p->insns[i].k);
@@ -195,13 +222,14 @@ static void print_program(FILE *out, const struct target *t, const char *profile
 }
 
 static void verify(const struct target *t, unsigned int profile,
-		   const struct cm_gen_program *program)
+		   const struct cm_gen_program *program, const struct cm_gen_program *over)
 {
 	struct cm_gen_subject s = {
 		.machine = t->name,
 		.audit_arch = t->audit_arch,
 		.profile = profile,
 		.program = program,
+		.over = over,
 	};
 
 	for (size_t i = 0; i < CM_SC_TABLE_N; i++) {
@@ -221,11 +249,17 @@ static void verify(const struct target *t, unsigned int profile,
 static void print_target(FILE *out, const struct target *t)
 {
 	static struct cm_gen_program program;
+	static struct cm_gen_program rest;
 
 	for (unsigned int p = 1; p < CM_SECCOMP_COUNT_; p++) {
-		make_program(t, p, &program);
-		verify(t, p, &program);
-		print_program(out, t, profiles[p], &program);
+		make_program(t, p, false, &program);
+		verify(t, p, &program, NULL);
+		print_program(out, t, profiles[p], "", &program);
+		make_program(t, p, true, &program);
+		make_rest(t, p, &rest);
+		verify(t, p, &program, &rest);
+		print_program(out, t, profiles[p], "_init", &program);
+		print_program(out, t, profiles[p], "_rest", &rest);
 	}
 }
 

@@ -64,7 +64,10 @@ static uint32_t answer(const struct cm_gen_subject *s, uint32_t arch, uint32_t n
 	struct seccomp_data data = { .nr = (int)nr, .arch = arch };
 
 	memcpy(data.args, args, sizeof(data.args));
-	return cm_sim_run(s->program->insns, s->program->n, &data);
+	if (!s->over)
+		return cm_sim_run(s->program->insns, s->program->n, &data);
+	return cm_sim_over(cm_sim_run(s->over->insns, s->over->n, &data),
+			   cm_sim_run(s->program->insns, s->program->n, &data));
 }
 
 static bool check(const struct cm_gen_subject *s, uint32_t arch, uint32_t nr,

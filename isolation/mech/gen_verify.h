@@ -19,6 +19,8 @@ struct cm_gen_subject {
 	/* the call of each number, NULL where the table has none */
 	const char *calls[CM_GEN_NR_END];
 	const struct cm_gen_program *program;
+	/* loaded over it; NULL: that is all */
+	const struct cm_gen_program *over;
 };
 
 /* False when some answer differs from the table's; says which on stderr. */

@@ -18,30 +18,30 @@
 #endif
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_] = {
-	[CM_SECCOMP_DEFAULT] = {
-		.name = "default",
-		.insns = MACHINE(default),
-		.n = COUNT(MACHINE(default)),
-	},
-	[CM_SECCOMP_STRICT] = {
-		.name = "strict",
-		.insns = MACHINE(strict),
-		.n = COUNT(MACHINE(strict)),
-	},
-	[CM_SECCOMP_NO_UNIX] = {
-		.name = "no-unix",
-		.insns = MACHINE(no_unix),
-		.n = COUNT(MACHINE(no_unix)),
-	},
+#define PROGRAM(text, array)                                                                       \
+	{                                                                                          \
+		.name = (text), .insns = MACHINE(array), .n = COUNT(MACHINE(array))                \
+	}
+#define PROFILE(text, array)                                                                       \
+	{                                                                                          \
+		[CM_SECCOMP_WHOLE] = PROGRAM(text, array),                                         \
+		[CM_SECCOMP_OF_INIT] = PROGRAM(text, array##_init),                                \
+		[CM_SECCOMP_REST] = PROGRAM(text, array##_rest),                                   \
+	}
+
+static const struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_][CM_SECCOMP_PARTS_] = {
+	[CM_SECCOMP_DEFAULT] = PROFILE("default", default),
+	[CM_SECCOMP_STRICT] = PROFILE("strict", strict),
+	[CM_SECCOMP_NO_UNIX] = PROFILE("no-unix", no_unix),
 };
 
-const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp profile)
+const struct cm_seccomp_profile *cm_seccomp_profile_get(enum cm_plan_seccomp profile,
+							enum cm_seccomp_part part)
 {
 	/* the number comes out of a plan, so from another process */
 	if (profile < CM_SECCOMP_DEFAULT || profile >= CM_SECCOMP_COUNT_)
 		return NULL;
-	return &profiles[profile];
+	return &profiles[profile][part];
 }
 
 int cm_seccomp_load(const struct cm_seccomp_profile *profile)

@@ -1,5 +1,5 @@
 # The filters are compiled by libseccomp while building, so that nothing that runs links it.
-add_executable(gen_seccomp gen_seccomp.c gen_join.c gen_verify.c)
+add_executable(gen_seccomp gen_seccomp.c gen_join.c gen_split.c gen_verify.c)
 target_link_libraries(gen_seccomp PRIVATE PkgConfig::LIBSECCOMP)
 
 # One rule for both flavours of the component: two would race under make.

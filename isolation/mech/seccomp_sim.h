@@ -76,6 +76,17 @@ static inline uint32_t cm_sim_run(const struct sock_filter *prog, size_t n,
 	return CM_SIM_BROKEN;
 }
 
+/* Of two programs the kernel takes the more restrictive answer, and of equals the later program's. */
+static inline uint32_t cm_sim_over(uint32_t later, uint32_t earlier)
+{
+	if (later == CM_SIM_BROKEN || earlier == CM_SIM_BROKEN)
+		return CM_SIM_BROKEN;
+	return (int32_t)(earlier & SECCOMP_RET_ACTION_FULL) <
+			       (int32_t)(later & SECCOMP_RET_ACTION_FULL)
+		       ? earlier
+		       : later;
+}
+
 static inline bool cm_sim_rule_holds(const struct cm_sc_rule *rule, const uint64_t args[6])
 {
 	for (unsigned int i = 0; i < rule->n; i++) {

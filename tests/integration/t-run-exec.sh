@@ -5,6 +5,8 @@
 # SC2016: what single quotes keep from this shell is for the shell inside
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+python3=/usr/bin/python3
+
 status_of() { cm ls 2>/dev/null | awk -v id="$1" '$1 == id { print $2 }'; }
 journals() { # ID: where its journals are
 	if is_root && [ "$identity" = root ]; then
@@ -133,6 +135,34 @@ expect_out 'f
 h
 0' 'restart keeps files, home and /tmp, and no process'
 run rm --files --force j
+finish
+
+begin 'system calls'
+# init has most of its commands' filter itself, and they have the rest: together all of it
+run start calls --no-workspace
+run exec calls -- sed -n 's/^Seccomp:[[:space:]]*//p' /proc/1/status
+is "$rc $(out)" '0 2' 'init is under a filter'
+run exec calls -- unshare --user true
+[ "$rc" = 1 ] && err | grep -q 'Operation not permitted'
+ok 'what init may, a command may not: unshare'
+run exec calls -- unshare --uts true
+[ "$rc" = 1 ] && err | grep -q 'Operation not permitted'
+ok 'nor what init really does with it'
+run exec calls -- unshare --mount true
+[ "$rc" = 1 ] && err | grep -q 'Operation not permitted'
+ok 'and a mount namespace is refused as before'
+if [ -x $python3 ]; then
+	clone3='import ctypes; libc = ctypes.CDLL(None, use_errno=True)
+args = (ctypes.c_uint64 * 8)(0, 0, 0, 0, 17)
+pid = libc.syscall(435, args, 64)
+print(pid, ctypes.get_errno())'
+	run exec calls -- $python3 -c "$clone3"
+	is "$rc $(out)" '0 -1 38' 'clone3'
+	# one alone has no use for two
+	run run --no-workspace -- $python3 -c "$clone3"
+	is "$rc $(out)" '0 -1 38' 'as in a session of one command'
+fi
+run rm calls --files
 finish
 
 begin 'lazy'

@@ -26,8 +26,10 @@ static inline int outcome(long r)
 	return r < 0 ? errno : 0;
 }
 
-/* What `try` gives in a process of its own, under `profile` if that is not NULL. */
-static inline int in_child(const struct cm_seccomp_profile *profile, int (*try)(long arg), long arg)
+/* What `try` gives in a process of its own, under those two that are not NULL. */
+static inline int in_child_of_two(const struct cm_seccomp_profile *first,
+				  const struct cm_seccomp_profile *over, int (*try)(long arg),
+				  long arg)
 {
 	int fds[2];
 	int result = DIED;
@@ -39,8 +41,10 @@ static inline int in_child(const struct cm_seccomp_profile *profile, int (*try)(
 	if (pid == 0) {
 		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 
-		if (r == 0 && profile)
-			r = cm_seccomp_load(profile);
+		if (r == 0 && first)
+			r = cm_seccomp_load(first);
+		if (r == 0 && over)
+			r = cm_seccomp_load(over);
 		r = r == 0 ? try(arg) : DIED;
 		_exit(write(fds[1], &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 	}
@@ -52,9 +56,21 @@ static inline int in_child(const struct cm_seccomp_profile *profile, int (*try)(
 	return result;
 }
 
+static inline int in_child(const struct cm_seccomp_profile *profile, int (*try)(long arg), long arg)
+{
+	return in_child_of_two(profile, NULL, try, arg);
+}
+
+/* Of init's program and the rest over it. */
+static inline int in_parts(enum cm_plan_seccomp p, int (*try)(long arg), long arg)
+{
+	return in_child_of_two(cm_seccomp_profile_get(p, CM_SECCOMP_OF_INIT),
+			       cm_seccomp_profile_get(p, CM_SECCOMP_REST), try, arg);
+}
+
 static inline const struct cm_seccomp_profile *profile_of(enum cm_plan_seccomp p)
 {
-	return cm_seccomp_profile_get(p);
+	return cm_seccomp_profile_get(p, CM_SECCOMP_WHOLE);
 }
 
 static inline int count_filters(long unused)

@@ -32,12 +32,17 @@ struct machine {
 	const char *name;
 	uint32_t audit;
 	uint32_t scmp;
-	struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_];
+	struct cm_seccomp_profile profiles[CM_SECCOMP_COUNT_][CM_SECCOMP_PARTS_];
 };
 
-#define PROFILE(a)                                                                                 \
+#define PROGRAM(a)                                                                                 \
 	{                                                                                          \
 		.insns = (a), .n = COUNT(a)                                                        \
+	}
+#define PROFILE(a)                                                                                 \
+	{                                                                                          \
+		[CM_SECCOMP_WHOLE] = PROGRAM(a), [CM_SECCOMP_OF_INIT] = PROGRAM(a##_init),         \
+		[CM_SECCOMP_REST] = PROGRAM(a##_rest),                                             \
 	}
 
 static const struct machine machines[] = {
@@ -67,12 +72,18 @@ static const struct machine machines[] = {
 static int ask(const struct machine *m, unsigned int profile, uint32_t arch, uint32_t nr,
 	       const uint64_t args[6])
 {
-	const struct cm_seccomp_profile *p = &m->profiles[profile];
+	const struct cm_seccomp_profile *p = m->profiles[profile];
 	struct seccomp_data data = { .nr = (int)nr, .arch = arch };
+	uint32_t parts;
 	uint32_t r;
 
 	memcpy(data.args, args, sizeof(data.args));
-	r = cm_sim_run(p->insns, p->n, &data);
+	r = cm_sim_run(p[CM_SECCOMP_WHOLE].insns, p[CM_SECCOMP_WHOLE].n, &data);
+	/* in two parts it is the same */
+	parts = cm_sim_over(
+		cm_sim_run(p[CM_SECCOMP_REST].insns, p[CM_SECCOMP_REST].n, &data),
+		cm_sim_run(p[CM_SECCOMP_OF_INIT].insns, p[CM_SECCOMP_OF_INIT].n, &data));
+	assert_int_equal(parts, r);
 	if (r == CM_SIM_BROKEN)
 		fail_msg("%s, profile %u, call %u: the program is broken", m->name, profile, nr);
 	if (r == SECCOMP_RET_ALLOW)
@@ -512,17 +523,25 @@ static void test_rows_for_explain(void **state)
 static void test_profiles(void **state)
 {
 	(void)state;
-	assert_null(cm_seccomp_profile_get((enum cm_plan_seccomp)0));
-	assert_null(cm_seccomp_profile_get(CM_SECCOMP_COUNT_));
-	assert_null(cm_seccomp_profile_get((enum cm_plan_seccomp) - 1));
-	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_DEFAULT)->name, "default");
-	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_STRICT)->name, "strict");
-	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_NO_UNIX)->name, "no-unix");
+	assert_null(cm_seccomp_profile_get((enum cm_plan_seccomp)0, CM_SECCOMP_WHOLE));
+	assert_null(cm_seccomp_profile_get(CM_SECCOMP_COUNT_, CM_SECCOMP_REST));
+	assert_null(cm_seccomp_profile_get((enum cm_plan_seccomp) - 1, CM_SECCOMP_WHOLE));
+	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_DEFAULT, CM_SECCOMP_REST)->name,
+			    "default");
+	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_STRICT, CM_SECCOMP_REST)->name,
+			    "strict");
+	assert_string_equal(cm_seccomp_profile_get(CM_SECCOMP_NO_UNIX, CM_SECCOMP_REST)->name,
+			    "no-unix");
 	/* every start pays for loading them: twice this size costs twice the time */
 	for (unsigned int p = 1; p < CM_SECCOMP_COUNT_; p++) {
-		const struct cm_seccomp_profile *got = cm_seccomp_profile_get(p);
+		const struct cm_seccomp_profile *got = cm_seccomp_profile_get(p, CM_SECCOMP_WHOLE);
 
 		assert_in_range(got->n, 64, 255);
+		got = cm_seccomp_profile_get(p, CM_SECCOMP_OF_INIT);
+		assert_in_range(got->n, 64, 255);
+		/* each command pays for this one */
+		got = cm_seccomp_profile_get(p, CM_SECCOMP_REST);
+		assert_in_range(got->n, 5, 12);
 	}
 }
 

@@ -357,6 +357,11 @@ static void test_attempts(void **state)
 			print_error("%s: control %d, default %d, no-unix %d, strict %d\n", a->name,
 				    control, d, u, s);
 			wrong++;
+		} else if (in_parts(CM_SECCOMP_DEFAULT, a->try, a->arg) != d ||
+			   in_parts(CM_SECCOMP_NO_UNIX, a->try, a->arg) != u ||
+			   in_parts(CM_SECCOMP_STRICT, a->try, a->arg) != s) {
+			print_error("%s: in two parts it is not the same\n", a->name);
+			wrong++;
 		} else if (a->control == OTHER && (control == a->by_strict || control == DIED)) {
 			print_message("%s: this host refuses it by itself (%d)\n", a->name,
 				      control);
