@@ -12,7 +12,8 @@
  * dispositions or leaves a child unreaped. Texts that come from a sandbox or a service are as they came:
  * who prints them escapes them.
  *
- * A provider belongs to one thread, and so does all that comes of it, which is released before it.
+ * A provider belongs to one thread, and so does all that comes of it, which is released before it: a
+ * command before its session, a session before its provider.
  * Different providers are independent.
  */
 #ifndef CM_PROVIDERS_PROVIDER_H

@@ -21,6 +21,8 @@
 #define BACKLOG 64
 /* no descriptor is left for another client */
 #define REST_MS 100
+/* a program that keeps its connection between commands has had time for the next one */
+#define SPARE_MS 250
 
 void cm_keeper_greet(struct cm_keeper *k, int client)
 {
@@ -148,10 +150,35 @@ static void refuse_stranger(int sock)
 		(void)cm_proto_send_error(sock, CM_REC_REFUSED, 0, &why);
 }
 
+/*
+ * Who keeps a connection without a command makes room for who has one: it connects again. A request that
+ * it sends in this moment stays unread, which it is told by the kernel. The longest first.
+ */
+static int drop_spare(struct cm_keeper *k)
+{
+	int64_t oldest_ms = cm_clock_mono_ms() - SPARE_MS;
+	int spare = -1;
+
+	for (int i = 0; i < k->n_clients && !k->is_temporary; i++) {
+		const struct cm_keeper_client *c = &k->clients[i];
+
+		if (c->spare_since_ms == 0 || c->spare_since_ms > oldest_ms || c->is_paused ||
+		    c->wants_stopped || cm_keeper_client_waits(k, i))
+			continue;
+		oldest_ms = c->spare_since_ms;
+		spare = i;
+	}
+	if (spare >= 0)
+		cm_keeper_client_drop(k, spare);
+	return spare;
+}
+
 static int free_client(struct cm_keeper *k)
 {
 	int i = index_of(k, -1);
 
+	if (i < 0 && k->n_clients == CM_KEEPER_MAX_CLIENTS)
+		i = drop_spare(k);
 	if (i >= 0 || k->n_clients == CM_KEEPER_MAX_CLIENTS)
 		return i;
 	k->clients[k->n_clients].sock = -1;

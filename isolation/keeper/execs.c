@@ -46,6 +46,19 @@ int cm_keeper_exec_of(struct cm_keeper *k, int client, uint64_t client_id)
 	return watch ? cm_keeper_exec_by_id(k, watch->exec_id) : -1;
 }
 
+bool cm_keeper_client_waits(const struct cm_keeper *k, int client)
+{
+	for (size_t i = 0; i < CM_MAX_EXECS; i++) {
+		if (k->execs[i].is_running && k->execs[i].client == client)
+			return true;
+	}
+	for (size_t i = 0; i < k->n_watches; i++) {
+		if (k->watches[i].is_used && k->watches[i].client == client)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A slot for the next command, and its leaf where there can be one. The leaf of a slot that is free
  * again may still hold what the kernel has not buried yet: then the next slot is taken, so that no
@@ -126,6 +139,7 @@ static void fill(struct cm_keeper *k, struct cm_keeper_exec *e, int client, stru
 	rec->id = e->id;
 	rec->body.exec.slot = slot;
 	rec->body.exec.exec_id = e->id;
+	k->clients[client].spare_since_ms = 0;
 	if ((k->cgroup.enforced & CM_CG_MEMORY) != 0)
 		e->oom_before = cm_cgroup_oom_kills(&k->cgroup);
 }
@@ -343,6 +357,8 @@ void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end)
 	end->len = 0;
 	end->id = e->client_id;
 	cm_keeper_tell(k, e->client, end, NULL, NULL, 0);
+	if (e->client >= 0)
+		k->clients[e->client].spare_since_ms = cm_clock_mono_ms();
 	for (size_t i = 0; i < k->n_watches; i++) {
 		struct cm_keeper_watch *w = &k->watches[i];
 

@@ -36,6 +36,8 @@ struct cm_keeper_client {
 	bool is_foreign;
 	/* CLOCK_MONOTONIC; of one that has not: dropped then */
 	int64_t hello_due_ms;
+	/* CLOCK_MONOTONIC; when a command of its ended last. 0: none has since its last request */
+	int64_t spare_since_ms;
 	/* a request of its waits for room to init: no more are read */
 	bool is_paused;
 	bool wants_stopped;
@@ -195,6 +197,8 @@ void cm_keeper_exec_ended(struct cm_keeper *k, int slot, struct cm_rec *end);
 void cm_keeper_exec_refused(struct cm_keeper *k, int slot, const struct cm_error *why);
 /* Nothing bears its mark any more. */
 void cm_keeper_exec_free(struct cm_keeper *k, uint32_t slot);
+/* Has it a command that runs, or follows one? */
+bool cm_keeper_client_waits(const struct cm_keeper *k, int client);
 /* A client is gone; what it started goes on. */
 void cm_keeper_exec_forget(struct cm_keeper *k, int client);
 

@@ -231,12 +231,26 @@ static bool is_allowed(const struct cm_keeper *k, const struct cm_keeper_client 
 	       (!c->is_foreign || requests[i].is_frozen);
 }
 
+static bool has_gone(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Whoever gave up waiting for a command has it not begun then: he may have asked for it anew. */
+static bool is_in_vain(const struct cm_keeper *k, const struct cm_keeper_client *c)
+{
+	return k->msg.rec.type == CM_REC_EXEC && has_gone(c->sock);
+}
+
 static void take_request(struct cm_keeper *k, int client)
 {
 	struct cm_keeper_client *c = &k->clients[client];
 	int r = cm_proto_recv(c->sock, &k->msg);
 
-	if (r <= 0) {
+	if (r <= 0 || is_in_vain(k, c)) {
+		cm_msg_clear(&k->msg);
 		if (r != -EAGAIN)
 			cm_keeper_client_drop(k, client);
 		return;
@@ -256,21 +270,13 @@ static void take_request(struct cm_keeper *k, int client)
 	cm_msg_clear(&k->msg);
 }
 
-static bool is_there(int sock)
-{
-	struct pollfd p = { .fd = sock, .events = POLLIN | POLLRDHUP };
-
-	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
-}
-
 void cm_keeper_request(struct cm_keeper *k, int client)
 {
 	const struct cm_keeper_client *c = &k->clients[client];
 
 	take_request(k, client);
-	/* a command comes together with HELLO, and is on its way before that is answered; but not one of
-	 * a client that has gone meanwhile */
-	if (c->sock >= 0 && c->is_greeting_due && !c->is_paused && is_there(c->sock))
+	/* a command comes together with HELLO, and is on its way before that is answered */
+	if (c->sock >= 0 && c->is_greeting_due && !c->is_paused)
 		take_request(k, client);
 	cm_keeper_greet(k, client);
 }

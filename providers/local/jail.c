@@ -354,7 +354,9 @@ int cm_jail_exec(struct cm_jail *jail, const struct cm_jail_command *command, ui
 	}
 	rec.len = (uint32_t)len;
 	*ret_id = rec.id;
-	return sent(cm_proto_send(jail->sock, &rec, blob, fds, n_fds), err);
+	r = cm_proto_send(jail->sock, &rec, blob, fds, n_fds);
+	jail->has_ended = r == -EPIPE || r == -ECONNRESET;
+	return sent(r, err);
 }
 
 /* Until the answer to request id, or that the session is lost. */

@@ -139,6 +139,38 @@ static int join(struct cm_local *l, struct cm_error *err)
 	return choose_cwd(l, err);
 }
 
+/* Is the environment of its command that of the session, and nothing more? */
+static bool is_plain(const struct cm_spec *spec)
+{
+	return spec->env.n == 0 && spec->pass_env.n == 0;
+}
+
+/* 0: it is of another start. */
+static int read_env_again(struct cm_local *l, struct cm_error *err)
+{
+	cm_strv_clear(&l->env);
+	cm_ptr_free(&l->workspace.path);
+	return cm_local_env_read(l, err);
+}
+
+int cm_local_rejoin(struct cm_local *l, const struct cm_spec *spec, struct cm_error *err)
+{
+	bool has_env = is_plain(&l->spec) && is_plain(spec);
+	int r;
+
+	cm_spec_clear(&l->spec);
+	r = cm_spec_copy(&l->spec, spec);
+	if (r < 0)
+		return cm_error_set(err, r, 0, "no memory for the session");
+	l->is_running = is_settled(l) && cm_store_session_is_current(&l->session);
+	if (!l->is_running)
+		return CM_OK;
+	r = has_env ? 1 : read_env_again(l, err);
+	l->is_running = r == 1;
+	cm_ptr_free(&l->workspace.cwd);
+	return r == 1 ? choose_cwd(l, err) : r;
+}
+
 int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct cm_config *config,
 		  const struct cm_local_events *events, struct cm_error *err)
 {

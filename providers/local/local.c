@@ -418,7 +418,7 @@ void cm_local_close(struct cm_local *l)
 		cm_local_drop_groups(l);
 	if (l->has_session && (l->is_temporary || l->is_new))
 		remove_session(l);
-	else if (l->has_session)
+	else if (l->has_session && !l->is_touched)
 		cm_store_session_touch(&l->session);
 	if (l->has_session)
 		cm_store_session_close(&l->session);

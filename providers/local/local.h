@@ -124,6 +124,8 @@ struct cm_local {
 	bool must_exist;
 	bool runs_due_setup;
 	bool keeps_env;
+	/* that the session is used was noted already; else cm_local_close does */
+	bool is_touched;
 
 	/* last, as cgroup is in it, which is large and not cleared before it is read */
 	struct cm_host host;
@@ -146,6 +148,11 @@ int cm_local_join(struct cm_local *l, const struct cm_spec *spec, const struct c
  * when it ended instead, and then nothing was done of what was asked.
  */
 int cm_local_greeted(struct cm_local *l, struct cm_error *err);
+/*
+ * What was joined and greeted, for another command: is_running says whether it can be used, as what it
+ * was. Else it is to be closed, and joined anew. spec is of the same session.
+ */
+int cm_local_rejoin(struct cm_local *l, const struct cm_spec *spec, struct cm_error *err);
 int cm_local_checkout(struct cm_local *l, struct cm_error *err);
 /*
  * Returns as soon as the jail is being made: commands may be asked for at once, and the first

@@ -131,14 +131,10 @@ static struct cm_local *new_local(struct cm_error *err)
 	return l;
 }
 
-void cm_lv_leave(struct cm_local *l, struct cm_jail *ret_jail)
+void cm_lv_leave(struct cm_local *l)
 {
 	if (!l)
 		return;
-	if (ret_jail) {
-		*ret_jail = l->jail;
-		cm_jail_init(&l->jail);
-	}
 	cm_local_close(l);
 	free(l);
 }
@@ -226,7 +222,7 @@ static int start_spec(const struct cm_provider *p, const struct cm_spec *spec, b
 	l->must_exist = must_exist;
 	l->keeps_env = !must_exist;
 	r = start(l, p, spec, &c, ret, err);
-	cm_lv_leave(l, NULL);
+	cm_lv_leave(l);
 	r = cm_lv_call_result(&c, r, err);
 	cm_lv_call_close(&c);
 	return r;
@@ -244,10 +240,13 @@ static int spec_of(const struct cm_lv_session *s, struct cm_spec *ret, struct cm
 	return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the session");
 }
 
-static int add_want(struct cm_spec *spec, const struct cm_lv_want *want, struct cm_error *err)
+int cm_lv_spec_for(const struct cm_lv_session *s, const struct cm_lv_want *want,
+		   struct cm_spec *spec, struct cm_error *err)
 {
-	int r = CM_OK;
+	int r = spec_of(s, spec, err);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; want->env && want->env[i] && r == CM_OK; i++)
 		r = cm_strv_add(&spec->env, want->env[i]);
 	if (want->cwd) {
@@ -274,7 +273,7 @@ static int join(const struct cm_lv_session *s, const struct cm_spec *spec,
 	if (r == CM_OK && l->is_running)
 		*ret = l;
 	else
-		cm_lv_leave(l, NULL);
+		cm_lv_leave(l);
 	return r;
 }
 
@@ -305,11 +304,8 @@ int cm_lv_reach(struct cm_lv_session *s, const struct cm_lv_want *want, const st
 {
 	struct cm_lv_call c;
 	struct cm_spec spec;
-	int r = spec_of(s, &spec, err);
+	int r = cm_lv_spec_for(s, want, &spec, err);
 
-	if (r < 0)
-		return r;
-	r = add_want(&spec, want, err);
 	if (r == CM_OK) {
 		r = cm_lv_call_open(&c, call, err);
 		if (r == CM_OK) {
@@ -344,6 +340,7 @@ static void lv_release(struct cm_session *session)
 {
 	struct cm_lv_session *s = (struct cm_lv_session *)session;
 
+	cm_lv_forget_kept(s);
 	free(s->root);
 	free(s);
 }
@@ -453,8 +450,10 @@ static int lv_stop(struct cm_session *session, const struct cm_call *call, struc
 	struct cm_lv_session *s = (struct cm_lv_session *)session;
 	struct cm_store_session record;
 	struct cm_store store;
-	int r = cm_lv_open(s, CM_STORE_CHANGE | CM_STORE_DAMAGED, call, &store, &record, err);
+	int r;
 
+	cm_lv_forget_kept(s);
+	r = cm_lv_open(s, CM_STORE_CHANGE | CM_STORE_DAMAGED, call, &store, &record, err);
 	if (r < 0)
 		return r;
 	r = stop_record(s, &record, call, err);
@@ -468,8 +467,10 @@ static int destroy(struct cm_lv_session *s, const struct cm_call *call, struct c
 	const unsigned int flags = CM_STORE_CHANGE | CM_STORE_DAMAGED | CM_STORE_KEPT;
 	struct cm_store_session record;
 	struct cm_store store;
-	int r = cm_lv_open(s, flags, call, &store, &record, err);
+	int r;
 
+	cm_lv_forget_kept(s);
+	r = cm_lv_open(s, flags, call, &store, &record, err);
 	if (r < 0)
 		return r;
 	r = stop_record(s, &record, call, err);

@@ -3,7 +3,7 @@
  * Commands of a local session that their starter waits for, or leaves running.
  *
  * Theory of operation. Each has a connection to the keeper of its own, so that what is said of one is
- * never taken for another's. Its streams are pipes of ours, read only when the caller asks for what is
+ * never taken for another's; when it has ended, the next one may have it (vtable_kept.c). Its streams are pipes of ours, read only when the caller asks for what is
  * next: one that is slow makes the command wait. While the caller writes to it, what it prints is held,
  * since a filter that cannot print takes nothing in. When it has ended, what was in the pipes then is
  * passed on, and what comes after that for a moment: what it left running may hold them for ever.
@@ -15,12 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <termios.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "providers/local/vtable_exec.h"
-#include "runtime/base/alloc.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/store/journal.h"
@@ -29,6 +27,11 @@
 #define HUNG_MS 50
 
 /* --- what the keeper says ------------------------------------------------------------------ */
+
+static int sock_of(const struct cm_lv_exec *e)
+{
+	return e->l->jail.sock;
+}
 
 static void started(struct cm_lv_exec *e, const struct cm_rec_started *rec)
 {
@@ -77,49 +80,76 @@ static void take_terminal(struct cm_lv_exec *e, struct cm_msg *msg)
 	(void)fcntl(e->out_fd[0], F_SETFL, O_NONBLOCK);
 }
 
+/* A session that is stopping, or is another start's: who was asked by what is kept is not the one. */
+static void refused(struct cm_lv_exec *e, const struct cm_msg *msg)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	cm_proto_error_of(msg, &why);
+	e->is_not_taken = e->again && (why.code == CM_E_NOT_FOUND || why.code == CM_E_BUSY);
+	if (e->is_not_taken)
+		return;
+	e->why = why;
+	e->has_ended = true;
+}
+
+/* Did who has closed it leave something of ours unread? The kernel tells that once. */
+static bool has_left_unread(int sock)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	return getsockopt(sock, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == ECONNRESET;
+}
+
 static void take_message(struct cm_lv_exec *e)
 {
+	bool was_unread = e->again && !e->is_started && has_left_unread(sock_of(e));
 	struct cm_msg msg;
 	int r;
 
 	cm_msg_init(&msg);
-	r = cm_proto_recv(e->jail.sock, &msg);
-	if (r != 1 && r != -EAGAIN) {
-		lost(e);
-	} else if (r == 1 && msg.rec.type == CM_REC_FAILED) {
-		lost(e);
+	r = cm_proto_recv(sock_of(e), &msg);
+	if ((r != 1 && r != -EAGAIN) || (r == 1 && msg.rec.type == CM_REC_FAILED)) {
+		if (was_unread)
+			e->is_not_taken = true;
+		else
+			lost(e);
 	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_REFUSED) {
-		cm_proto_error_of(&msg, &e->why);
-		e->has_ended = true;
+		refused(e, &msg);
 	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_STARTED) {
 		started(e, &msg.rec.body.started);
 		take_terminal(e, &msg);
 	} else if (r == 1 && msg.rec.id == e->id && msg.rec.type == CM_REC_END) {
 		ended(e, &msg.rec.body.end);
+		e->is_free = true;
 	}
 	cm_msg_clear(&msg);
 }
 
 void cm_lv_exec_hear(struct cm_lv_exec *e)
 {
-	struct pollfd p = { .fd = e->jail.sock, .events = POLLIN };
+	while (!e->has_ended && !e->is_not_taken) {
+		struct pollfd p = { .fd = sock_of(e), .events = POLLIN };
 
-	while (!e->has_ended && poll(&p, 1, 0) > 0)
+		if (poll(&p, 1, 0) <= 0)
+			return;
 		take_message(e);
+	}
 }
 
 /* --- waiting ------------------------------------------------------------------------------- */
 
 static bool is_hung(const struct cm_lv_exec *e)
 {
-	return e->hung_until_ms > cm_clock_mono_ms() && !e->has_ended;
+	return e->hung_until_ms != 0 && !e->has_ended && e->hung_until_ms > cm_clock_mono_ms();
 }
 
 void cm_lv_exec_prepare(const struct cm_lv_exec *e, const struct cm_call *call,
 			struct pollfd p[CM_LV_SLOT_COUNT])
 {
 	p[CM_LV_SLOT_JAIL] =
-		(struct pollfd){ .fd = e->has_ended ? -1 : e->jail.sock, .events = POLLIN };
+		(struct pollfd){ .fd = e->has_ended ? -1 : sock_of(e), .events = POLLIN };
 	for (int i = 0; i < 2; i++)
 		p[CM_LV_SLOT_OUT + i] = (struct pollfd){ .fd = e->out_fd[i], .events = POLLIN };
 	if (is_hung(e))
@@ -144,6 +174,37 @@ int cm_lv_exec_look(struct cm_lv_exec *e, const struct cm_call *call, struct pol
 		take_message(e);
 	return r == 0 || cm_lv_is_ready(&p[CM_LV_SLOT_CANCEL]) ? cm_lv_call_check(call, err)
 							       : CM_OK;
+}
+
+/* By when there has to be a word of what was asked on a kept connection. */
+static int64_t answer_due_ms(const struct cm_lv_exec *e)
+{
+	return e->again && !e->is_started && !e->has_ended ? e->answer_due_ms : INT64_MAX;
+}
+
+/* What was not taken is asked for anew; and who does not answer is not waited for without an end. */
+static int insist(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err)
+{
+	if (e->is_not_taken)
+		return cm_lv_exec_again(e, call, err);
+	if (answer_due_ms(e) != INT64_MAX && cm_clock_mono_ms() >= answer_due_ms(e))
+		return cm_error_set(err, CM_E_TIMEOUT, 0, "the keeper does not answer");
+	return CM_OK;
+}
+
+int cm_lv_exec_await_start(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err)
+{
+	struct pollfd all[CM_LV_SLOT_COUNT];
+	int r = insist(e, call, err);
+
+	while (r == CM_OK && !e->has_ended && !e->is_started) {
+		cm_lv_exec_prepare(e, call, all);
+		all[CM_LV_SLOT_OUT].fd = all[CM_LV_SLOT_ERR].fd = -1;
+		r = cm_lv_exec_look(e, call, all, CM_LV_SLOT_MORE, answer_due_ms(e), err);
+		if (r == CM_OK)
+			r = insist(e, call, err);
+	}
+	return r;
 }
 
 size_t cm_lv_exec_read(struct cm_lv_exec *e, int i)
@@ -277,7 +338,8 @@ static bool is_event(struct cm_lv_exec *e, const struct pollfd p[CM_LV_SLOT_COUN
 
 static int64_t due_ms(const struct cm_lv_exec *e)
 {
-	return e->has_ended && e->due[0] == 0 && e->due[1] == 0 ? e->drain_until_ms : INT64_MAX;
+	return e->has_ended && e->due[0] == 0 && e->due[1] == 0 ? e->drain_until_ms
+								: answer_due_ms(e);
 }
 
 static int exec_next(struct cm_exec *exec, struct cm_wake *wake, const struct cm_call *call,
@@ -298,6 +360,9 @@ static int exec_next(struct cm_exec *exec, struct cm_wake *wake, const struct cm
 		}
 		if (is_known(e, ret))
 			return CM_OK;
+		r = insist(e, call, err);
+		if (r < 0)
+			return r;
 		cm_lv_exec_prepare(e, call, p);
 		/* that it has started comes first */
 		if (!e->is_started_told)
@@ -315,131 +380,24 @@ static void exec_release(struct cm_exec *exec)
 {
 	struct cm_lv_exec *e = (struct cm_lv_exec *)exec;
 
-	(void)cm_jail_close(&e->jail);
+	if (e->is_free)
+		cm_lv_keep((struct cm_lv_session *)e->base.session, e->l);
+	else
+		cm_lv_leave(e->l);
 	cm_fd_close(&e->in_fd);
 	for (int i = 0; i < 2; i++) {
 		cm_fd_close(&e->out_fd[i]);
 		cm_buf_clear(&e->held[i]);
 	}
+	cm_lv_request_free(e->again);
 	free(e->cwd);
 	free(e);
 }
 
-static const struct cm_exec_ops exec_ops = {
+const struct cm_exec_ops cm_lv_exec_ops = {
 	.next = exec_next,
 	.input = cm_lv_exec_input,
 	.signal = cm_lv_exec_signal,
 	.resize = cm_lv_exec_resize,
 	.release = exec_release,
 };
-
-/* --- starting ------------------------------------------------------------------------------ */
-
-static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
-{
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
-	*near = is_input ? pair[1] : pair[0];
-	*far = is_input ? pair[0] : pair[1];
-	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file */
-	(void)fchmod(*far, is_input ? 0644 : 0622);
-	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
-	return CM_OK;
-}
-
-static int make_pipes(struct cm_lv_exec *e, const struct cm_exec_request *request, int far[3],
-		      struct cm_error *err)
-{
-	int r = CM_OK;
-
-	if (request->wants_tty || request->is_detached)
-		return CM_OK;
-	if (request->has_input)
-		r = make_pipe(&e->in_fd, &far[0], true, err);
-	for (int i = 0; i < 2 && r == CM_OK; i++)
-		r = make_pipe(&e->out_fd[i], &far[1 + i], false, err);
-	return r;
-}
-
-static uint32_t flags_of(const struct cm_exec_request *request)
-{
-	bool has_input = request->has_input && !request->wants_tty;
-
-	return (request->wants_tty ? CM_EXECF_TTY : 0U) |
-	       (request->is_detached ? CM_EXECF_DETACH : 0U) |
-	       (request->is_detached && has_input ? CM_EXECF_INPUT : 0U);
-}
-
-static int ask(struct cm_lv_exec *e, struct cm_local *l, const struct cm_exec_request *request,
-	       const int far[3], struct cm_error *err)
-{
-	struct cm_jail_command command = {
-		.argv = request->argv,
-		.env = l->env.v,
-		.cwd = cm_local_cwd(l),
-		.flags = flags_of(request),
-		.stdio = { far[0], far[1], far[2] },
-		.timeout_ms = request->timeout_ms,
-		.grace_ms = request->grace_ms,
-		.generation = l->session.record.generation,
-		.rows = request->rows,
-		.cols = request->cols,
-	};
-
-	if (request->is_root && l->session.record.user != CM_USER_ROOT) {
-		(void)cm_error_set(err, CM_E_UNSUPPORTED, 0,
-				   "session '%s' was made for commands that are not root",
-				   l->session.record.id);
-		cm_error_hint(err, "--user root, when it is made");
-		return CM_E_UNSUPPORTED;
-	}
-	e->cwd = cm_strdup(command.cwd);
-	if (!e->cwd)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
-	return cm_jail_exec(&l->jail, &command, &e->id, err);
-}
-
-static struct cm_lv_exec *new_exec(struct cm_session *s, const struct cm_exec_request *request)
-{
-	struct cm_lv_exec *e = cm_malloc(sizeof(*e));
-
-	if (!e)
-		return NULL;
-	memset(e, 0, offsetof(struct cm_lv_exec, chunk));
-	e->base.ops = &exec_ops;
-	e->base.session = s;
-	cm_jail_init(&e->jail);
-	e->is_tty = request->wants_tty && !request->is_detached;
-	e->in_fd = e->out_fd[0] = e->out_fd[1] = e->lent = -1;
-	for (int i = 0; i < 2; i++)
-		cm_buf_init(&e->held[i], CM_LV_HELD_MAX);
-	return e;
-}
-
-int cm_lv_exec_start(struct cm_session *s, const struct cm_exec_request *request,
-		     const struct cm_call *call, struct cm_exec **ret, struct cm_error *err)
-{
-	const struct cm_lv_want want = { request->env, request->cwd };
-	struct cm_lv_exec *e = new_exec(s, request);
-	struct cm_local *l = NULL;
-	int far[3] = { -1, -1, -1 };
-	int r;
-
-	if (!e)
-		return cm_error_set(err, CM_E_NOMEM, 0, "no memory for the command");
-	r = cm_lv_reach((struct cm_lv_session *)s, &want, call, &l, err);
-	if (r == CM_OK)
-		r = make_pipes(e, request, far, err);
-	if (r == CM_OK)
-		r = ask(e, l, request, far, err);
-	for (int i = 0; i < 3; i++)
-		cm_fd_close(&far[i]);
-	cm_lv_leave(l, r == CM_OK ? &e->jail : NULL);
-	if (r == CM_OK)
-		*ret = &e->base;
-	else
-		exec_release(&e->base);
-	return r;
-}

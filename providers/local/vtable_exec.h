@@ -21,9 +21,25 @@ enum cm_lv_slot {
 	CM_LV_SLOT_COUNT = CM_LV_SLOT_MORE + CM_WAKE_MAX,
 };
 
+/* A request, with copies of what its caller had. */
+struct cm_lv_request {
+	struct cm_exec_request request;
+	struct cm_strv argv;
+	struct cm_strv env;
+	char *cwd;
+};
+
 struct cm_lv_exec {
 	struct cm_exec base;
-	struct cm_jail jail;
+	/* the session as it was reached, and the connection to it */
+	struct cm_local *l;
+	/* nothing is under way on it any more */
+	bool is_free;
+	/* what was asked on a connection that was kept, whose keeper may be ending; else NULL. Owned. */
+	struct cm_lv_request *again;
+	int64_t answer_due_ms;
+	/* it did not take the request: nothing was done of that */
+	bool is_not_taken;
 	uint64_t id;
 	char *cwd;
 	bool is_tty;
@@ -58,10 +74,21 @@ int cm_lv_exec_look(struct cm_lv_exec *e, const struct cm_call *call, struct pol
 		    int64_t due_ms, struct cm_error *err);
 /* What the keeper has said; never waits. */
 void cm_lv_exec_hear(struct cm_lv_exec *e);
+/* Until it has started, or ended. */
+int cm_lv_exec_await_start(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err);
 /* Bytes in e->chunk; 0: it is at its end, or nothing is there now. */
 size_t cm_lv_exec_read(struct cm_lv_exec *e, int i);
 /* Held output that the caller had is forgotten. */
 void cm_lv_exec_take_back(struct cm_lv_exec *e);
+
+extern const struct cm_exec_ops cm_lv_exec_ops;
+
+/* vtable_start.c */
+
+/* e->again is asked for anew, in the session as it is then; what comes of that is in e as well. */
+int cm_lv_exec_again(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err);
+/* NULL is allowed. */
+void cm_lv_request_free(struct cm_lv_request *request);
 
 /* vtable_input.c: as struct cm_exec_ops has them */
 int cm_lv_exec_input(struct cm_exec *exec, const void *bytes, size_t len,

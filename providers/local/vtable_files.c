@@ -131,7 +131,7 @@ static int end(struct operation *op, int r, struct cm_error *err)
 		r = op->failed.code;
 	}
 	cm_files_close(op->f);
-	cm_lv_leave(op->l, NULL);
+	cm_lv_leave(op->l);
 	cm_lv_call_close(&op->call);
 	cm_lv_quiet_end(&op->quiet);
 	return r;

@@ -22,15 +22,10 @@ static int has_ended_already(const struct cm_lv_exec *e, struct cm_error *err)
 /* What the keeper has said by now; and until it has started. */
 static int catch_up(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err)
 {
-	struct pollfd all[CM_LV_SLOT_COUNT];
-	int r = CM_OK;
+	int r;
 
 	cm_lv_exec_hear(e);
-	while (r == CM_OK && !e->has_ended && !e->is_started) {
-		cm_lv_exec_prepare(e, call, all);
-		all[CM_LV_SLOT_OUT].fd = all[CM_LV_SLOT_ERR].fd = -1;
-		r = cm_lv_exec_look(e, call, all, CM_LV_SLOT_MORE, INT64_MAX, err);
-	}
+	r = cm_lv_exec_await_start(e, call, err);
 	if (r == CM_OK && e->has_ended)
 		r = has_ended_already(e, err);
 	return r;
@@ -153,7 +148,7 @@ int cm_lv_exec_signal(struct cm_exec *exec, int sig, const struct cm_call *call,
 	if (sig < 64)
 		e->signals |= UINT64_C(1) << sig;
 	/* a keeper that is gone is told of next */
-	(void)cm_jail_signal(&e->jail, e->id, sig);
+	(void)cm_jail_signal(&e->l->jail, e->id, sig);
 	return CM_OK;
 }
 

@@ -11,11 +11,22 @@
 #include "runtime/store/journal.h"
 #include "runtime/store/store.h"
 
-/* No connection is held: a session that nobody uses ends by its idle time, whoever has a handle. */
+/* of a handle's, without a command: more are only wanted by who runs as many at once, again and again */
+#define CM_LV_KEPT_MAX 4
+
+/*
+ * Connections that are kept are no use of the session: one that runs no command ends by its idle time,
+ * whoever has a handle.
+ */
 struct cm_lv_session {
 	struct cm_session base;
 	/* its session root; NULL: as the environment says */
 	char *root;
+	/* vtable_kept.c: greeted, and nothing under way. Owned. */
+	struct cm_local *kept[CM_LV_KEPT_MAX];
+	size_t n_kept;
+	/* when "last used" was noted, CLOCK_MONOTONIC; 0: not by this handle */
+	int64_t touched_ms;
 	/* its caller has a connection to it, which file operations go over; NULL: each makes its own */
 	const struct cm_local_reached *reached;
 };
@@ -70,8 +81,22 @@ struct cm_lv_want {
  */
 int cm_lv_reach(struct cm_lv_session *s, const struct cm_lv_want *want, const struct cm_call *call,
 		struct cm_local **ret, struct cm_error *err);
-/* Its jail goes to *ret_jail, if that is not NULL. NULL is allowed. */
-void cm_lv_leave(struct cm_local *l, struct cm_jail *ret_jail);
+/* NULL is allowed. */
+void cm_lv_leave(struct cm_local *l);
+/* The spec of what is wanted of a session that exists: the caller's to clear, also after a failure. */
+int cm_lv_spec_for(const struct cm_lv_session *s, const struct cm_lv_want *want,
+		   struct cm_spec *ret, struct cm_error *err);
+
+/* --- vtable_kept.c -------------------------------------------------------------------------- */
+
+/* As cm_lv_reach, over a connection that was kept; *ret is NULL where there is none that will do. */
+int cm_lv_reach_kept(struct cm_lv_session *s, const struct cm_lv_want *want, struct cm_local **ret,
+		     struct cm_error *err);
+/* A command was asked for in l: the session is used, and l needs its store no more. */
+void cm_lv_used(struct cm_lv_session *s, struct cm_local *l);
+/* Takes l, of which nothing is under way, instead of cm_lv_leave. */
+void cm_lv_keep(struct cm_lv_session *s, struct cm_local *l);
+void cm_lv_forget_kept(struct cm_lv_session *s);
 
 /* --- vtable_list.c -------------------------------------------------------------------------- */
 
@@ -81,7 +106,7 @@ int cm_lv_list(struct cm_provider *p, const struct cm_call *call,
 	       int (*each)(void *data, const struct cm_session_info *info), void *data,
 	       struct cm_error *err);
 
-/* --- vtable_exec.c, vtable_attach.c, vtable_files.c -------------------------------------------- */
+/* --- vtable_start.c, vtable_attach.c, vtable_files.c -------------------------------------------- */
 
 void cm_lv_end(const struct cm_rec_end *end, struct cm_exec_end *ret);
 /* A step of a command could not be done before it was executed: a code. */

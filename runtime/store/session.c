@@ -263,6 +263,31 @@ static int bare_record(struct cm_store *store, const char *id, bool is_temporary
 	return s->record.id && s->record.root ? CM_OK : CM_E_NOMEM;
 }
 
+static int64_t changed_ns(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
+}
+
+/* Before it is read: one that is replaced in between is taken for changed, and never for current. */
+static void note_state(struct cm_store_session *s)
+{
+	struct stat st;
+
+	if (fstatat(s->dir_fd, CM_STORE_STATE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	s->state_ino = st.st_ino;
+	s->state_changed_ns = changed_ns(&st);
+}
+
+bool cm_store_session_is_current(const struct cm_store_session *s)
+{
+	struct stat st;
+
+	/* each change is a file of its own, and a removed one leaves an empty directory */
+	return fstatat(s->dir_fd, CM_STORE_STATE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ino == s->state_ino && changed_ns(&st) == s->state_changed_ns;
+}
+
 static int load(struct cm_store *store, const char *id, bool is_temporary,
 		struct cm_store_session *s, struct cm_error *err)
 {
@@ -323,6 +348,7 @@ static int open_once(struct cm_store *store, const char *id, unsigned int flags,
 		r = lock_session(store, id, deadline_ms, is_temporary, s->dir_fd, &s->lock_fd, err);
 	if (r != CM_OK)
 		return r;
+	note_state(s);
 	r = load(store, id, is_temporary, s, err);
 	if (r == CM_E_PROTOCOL && (flags & CM_STORE_DAMAGED)) {
 		cm_error_clear(err);

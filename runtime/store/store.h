@@ -164,6 +164,9 @@ struct cm_store_session {
 	char *socket_path;
 	/* of one that was removed and left its directory: CM_STORE_KEPT */
 	bool is_revived;
+	/* state.json as it was read, by its inode and time of change (ns); 0: there was none */
+	uint64_t state_ino;
+	int64_t state_changed_ns;
 };
 
 /* Zeroes, except what is not zero when unset (slot, version). */
@@ -198,6 +201,8 @@ int cm_store_session_open(struct cm_store *store, const char *id, bool will_chan
 int cm_store_session_open_as(struct cm_store *store, const char *id, unsigned int flags,
 			     int64_t deadline_ms, struct cm_store_session *ret,
 			     struct cm_error *err);
+/* Is the record what a session opened now would have? False also when the session was removed. */
+bool cm_store_session_is_current(const struct cm_store_session *s);
 /*
  * Make a session from record (id, root and settings filled by the caller), all or nothing, and
  * hold its lock. Directories: state directory, home, tmp. fsynced unless temporary.

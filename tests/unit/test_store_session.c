@@ -104,6 +104,33 @@ static void test_open(void **state)
 	cm_store_session_close(&s);
 }
 
+/* Looked at, and kept: a change by somebody else is seen, and so is that it was removed. */
+static void test_is_current(void **state)
+{
+	struct env *e = *state;
+	struct cm_store_session seen;
+	struct cm_store_session s;
+
+	env_make(e, "a");
+	assert_int_equal(cm_store_session_open(&e->store, "a", false, 0, &seen, NULL), CM_OK);
+	assert_true(cm_store_session_is_current(&seen));
+	cm_store_session_touch(&seen);
+	assert_true(cm_store_session_is_current(&seen));
+	assert_int_equal(cm_store_session_open(&e->store, "a", true, 0, &s, NULL), CM_OK);
+	assert_true(cm_store_session_is_current(&seen));
+	assert_int_equal(cm_store_session_save(&s, false, NULL), CM_OK);
+	assert_false(cm_store_session_is_current(&seen));
+	cm_store_session_close(&seen);
+	assert_int_equal(cm_store_session_open(&e->store, "a", false, 0, &seen, NULL), CM_OK);
+	assert_true(cm_store_session_is_current(&seen));
+	assert_int_equal(cm_store_session_remove(&e->store, &s, false, NULL), CM_OK);
+	cm_store_session_close(&s);
+	assert_false(cm_store_session_is_current(&seen));
+	env_make(e, "a");
+	assert_false(cm_store_session_is_current(&seen));
+	cm_store_session_close(&seen);
+}
+
 static void test_lock_waits_until_its_deadline(void **state)
 {
 	struct env *e = *state;
@@ -539,6 +566,7 @@ int main(void)
 		T(test_bad_ids),
 		T(test_create),
 		T(test_open),
+		T(test_is_current),
 		T(test_lock_waits_until_its_deadline),
 		T(test_lock_of_a_killed_holder),
 		T(test_lock_of_a_session_made_anew),

@@ -48,7 +48,7 @@ static const struct {
 	{ "watch", suite_watch },	  { "urls", suite_urls },
 	{ "copies", suite_copies },	  { "templates", suite_templates },
 	{ "errors", suite_errors },	  { "faults", suite_faults },
-	{ "elsewhere", suite_elsewhere },
+	{ "elsewhere", suite_elsewhere }, { "kept", suite_kept },
 };
 
 static void report(struct suite *t, const char *group, const char *name, const char *why)
@@ -97,7 +97,7 @@ static void run_all(struct suite *t, const char *only)
 		bool is_remote =
 			groups[i].tests == suite_faults || groups[i].tests == suite_elsewhere;
 
-		if (t->port == 0 && is_remote)
+		if (t->port == 0 ? is_remote : groups[i].tests == suite_kept)
 			continue;
 		for (const struct test *test = groups[i].tests; test->name; test++) {
 			if (is_wanted(only, groups[i].name, test->name))

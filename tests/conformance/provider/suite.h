@@ -57,6 +57,8 @@ extern const struct test suite_urls[];
 extern const struct test suite_copies[];
 extern const struct test suite_templates[];
 extern const struct test suite_errors[];
+/* Of sessions of this host alone. */
+extern const struct test suite_kept[];
 /* With a stand-in server alone. */
 extern const struct test suite_faults[];
 extern const struct test suite_elsewhere[];
