@@ -241,17 +241,17 @@ static int spec_of(const struct cm_lv_session *s, struct cm_spec *ret, struct cm
 }
 
 int cm_lv_spec_for(const struct cm_lv_session *s, const struct cm_lv_want *want,
-		   struct cm_spec *spec, struct cm_error *err)
+		   struct cm_spec *ret, struct cm_error *err)
 {
-	int r = spec_of(s, spec, err);
+	int r = spec_of(s, ret, err);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; want->env && want->env[i] && r == CM_OK; i++)
-		r = cm_strv_add(&spec->env, want->env[i]);
+		r = cm_strv_add(&ret->env, want->env[i]);
 	if (want->cwd) {
-		spec->workdir = cm_strdup(want->cwd);
-		r = spec->workdir ? r : CM_E_NOMEM;
+		ret->workdir = cm_strdup(want->cwd);
+		r = ret->workdir ? r : CM_E_NOMEM;
 	}
 	return r < 0 ? cm_error_set(err, r, 0, "no memory for the command") : CM_OK;
 }

@@ -33,7 +33,8 @@ static double load_once(void)
 
 		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		start = now_us();
-		us = cm_seccomp_load(cm_seccomp_profile_get(CM_SECCOMP_DEFAULT, CM_SECCOMP_WHOLE)) < 0
+		us = cm_seccomp_load(cm_seccomp_profile_get(CM_SECCOMP_DEFAULT, CM_SECCOMP_WHOLE)) <
+				     0
 			     ? -1
 			     : now_us() - start;
 		_exit(write(pair[1], &us, sizeof(us)) == (ssize_t)sizeof(us) ? 0 : 1);
