@@ -21,8 +21,8 @@
 #define BACKLOG 64
 /* no descriptor is left for another client */
 #define REST_MS 100
-/* a program that keeps its connection between commands has had time for the next one */
-#define SPARE_MS 250
+/* who runs commands one after the other (setup) has asked for the next one by then */
+#define SPARE_MS 20
 
 void cm_keeper_greet(struct cm_keeper *k, int client)
 {

@@ -176,10 +176,31 @@ int cm_lv_exec_look(struct cm_lv_exec *e, const struct cm_call *call, struct pol
 							       : CM_OK;
 }
 
+int cm_lv_exec_fail(struct cm_lv_exec *e, const struct cm_error *why, struct cm_error *err)
+{
+	e->has_ended = true;
+	e->why = *why;
+	if (err)
+		*err = *why;
+	return why->code;
+}
+
 /* By when there has to be a word of what was asked on a kept connection. */
 static int64_t answer_due_ms(const struct cm_lv_exec *e)
 {
 	return e->again && !e->is_started && !e->has_ended ? e->answer_due_ms : INT64_MAX;
+}
+
+/* With the connection it goes: the keeper begins nothing whose client has gone. */
+static int give_up(struct cm_lv_exec *e, struct cm_error *err)
+{
+	struct cm_error why = CM_ERROR_INIT;
+
+	(void)cm_error_set(&why, CM_E_ISOLATION, 0, "the session's keeper does not answer");
+	cm_error_hint(&why, "'casemate stop %s' ends it, and the next command starts it again",
+		      e->base.session->id);
+	cm_fd_close(&e->l->jail.sock);
+	return cm_lv_exec_fail(e, &why, err);
 }
 
 /* What was not taken is asked for anew; and who does not answer is not waited for without an end. */
@@ -188,7 +209,7 @@ static int insist(struct cm_lv_exec *e, const struct cm_call *call, struct cm_er
 	if (e->is_not_taken)
 		return cm_lv_exec_again(e, call, err);
 	if (answer_due_ms(e) != INT64_MAX && cm_clock_mono_ms() >= answer_due_ms(e))
-		return cm_error_set(err, CM_E_TIMEOUT, 0, "the keeper does not answer");
+		return give_up(e, err);
 	return CM_OK;
 }
 

@@ -31,7 +31,7 @@ struct cm_lv_request {
 
 struct cm_lv_exec {
 	struct cm_exec base;
-	/* the session as it was reached, and the connection to it */
+	/* the session as it was reached, and the connection to it; NULL while is_not_taken, or after why */
 	struct cm_local *l;
 	/* nothing is under way on it any more */
 	bool is_free;
@@ -74,6 +74,8 @@ int cm_lv_exec_look(struct cm_lv_exec *e, const struct cm_call *call, struct pol
 		    int64_t due_ms, struct cm_error *err);
 /* What the keeper has said; never waits. */
 void cm_lv_exec_hear(struct cm_lv_exec *e);
+/* Nobody has it, and that stays so: `why`, now and whenever it is asked about. Returns its code. */
+int cm_lv_exec_fail(struct cm_lv_exec *e, const struct cm_error *why, struct cm_error *err);
 /* Until it has started, or ended. */
 int cm_lv_exec_await_start(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err);
 /* Bytes in e->chunk; 0: it is at its end, or nothing is there now. */

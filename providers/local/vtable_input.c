@@ -16,6 +16,9 @@ static int has_ended_already(const struct cm_lv_exec *e, struct cm_error *err)
 			*err = e->why;
 		return e->why.code;
 	}
+	/* before it was known by a name */
+	if (e->base.name[0] == '\0')
+		return cm_error_set(err, CM_E_NOT_FOUND, 0, "the command has ended");
 	return cm_error_set(err, CM_E_NOT_FOUND, 0, "command %s has ended", e->base.name);
 }
 

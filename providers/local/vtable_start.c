@@ -166,23 +166,19 @@ int cm_lv_exec_again(struct cm_lv_exec *e, const struct cm_call *call, struct cm
 	struct cm_error why = CM_ERROR_INIT;
 	int r;
 
-	e->again = NULL;
-	e->is_not_taken = false;
 	close_streams(e);
 	cm_lv_leave(e->l);
 	e->l = NULL;
 	r = cm_lv_reach((struct cm_lv_session *)e->base.session, &want, call, &e->l, &why);
+	/* that is this call's; the next one goes on from here */
+	if (r == CM_E_TIMEOUT || r == CM_E_CANCELLED)
+		return cm_error_set(err, r, 0, "%s", why.msg);
+	e->again = NULL;
+	e->is_not_taken = false;
 	if (r == CM_OK)
 		r = ask(e, &again->request, &why);
 	cm_lv_request_free(again);
-	if (r == CM_OK)
-		return CM_OK;
-	/* nobody has it now, and that stays so */
-	e->has_ended = true;
-	e->why = why;
-	if (err)
-		*err = why;
-	return why.code;
+	return r == CM_OK ? CM_OK : cm_lv_exec_fail(e, &why, err);
 }
 
 /* --- starting ------------------------------------------------------------------------------ */

@@ -181,7 +181,7 @@ static void more_than_there_is_room(struct suite *t)
 			"one more handle")) {
 		/* what was used a moment ago is not given up */
 		if (n == 200)
-			suite_sleep(1200);
+			suite_sleep(50);
 		if (!suite_sh_is(t, handles[n++], "echo yes", "yes\n"))
 			break;
 	}
@@ -366,9 +366,52 @@ static void given_up_by_itself(struct suite *t)
 		r = cm_exec_start(s, &request, &call, &e, &err);
 		if (r == CM_OK)
 			r = cm_exec_next(e, NULL, &call, &event, &err);
-		CHECK_CODE(t, r, err, CM_E_TIMEOUT, "a command of a keeper that hangs");
+		CHECK_CODE(t, r, err, CM_E_ISOLATION, "a command of a keeper that hangs");
+		r = e ? cm_exec_signal(e, SIGTERM, &call, &err) : r;
+		CHECK_CODE(t, r, err, CM_E_ISOLATION, "and that stays so");
 		cm_exec_release(e);
 		(void)kill(keeper, SIGCONT);
+	}
+	suite_end(t, s);
+}
+
+/* While it is asked for anew a call may end: the next one goes on. */
+static void deadline_in_between(struct suite *t)
+{
+	const char *const argv[] = { "sh", "-c", COUNT, NULL };
+	const struct cm_exec_request request = { .argv = suite_v(argv) };
+	struct cm_call call = suite_call(SUITE_MS);
+	struct cm_session *s = create(t, 0);
+	struct cm_error err = CM_ERROR_INIT;
+	struct cm_exec_event event;
+	struct cm_exec *e = NULL;
+	struct cm_call soon;
+	struct outcome o;
+	pid_t keeper;
+	int r;
+
+	if (!s)
+		return;
+	suite_sh_is(t, s, COUNT, "once\n");
+	keeper = keeper_of(t, s->id);
+	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
+		r = cm_exec_start(s, &request, &call, &e, &err);
+		CHECK_OK(t, r, err, "a command is asked for");
+		(void)kill(keeper, SIGKILL);
+		for (int i = 0; i < 3 && r == CM_OK; i++) {
+			soon = suite_call(2);
+			r = cm_exec_next(e, NULL, &soon, &event, &err);
+			CHECK_CODE(t, r, err, CM_E_TIMEOUT, "no session is started so soon");
+			r = r == CM_E_TIMEOUT ? CM_OK : r;
+		}
+		if (e) {
+			outcome_init(&o);
+			suite_follow(e, SUITE_MS, &o);
+			CHECK_PRINTED(t, &o, "once\nonce\n");
+			CHECK_EXIT(t, &o, 0);
+			outcome_clear(&o);
+			cm_exec_release(e);
+		}
 	}
 	suite_end(t, s);
 }
@@ -422,6 +465,7 @@ const struct test suite_kept[] = {
 	{ "a keeper that ends when it is asked", CM_CAP_LIMIT_TIME, refused_at_its_end },
 	{ "a keeper that is killed before an input is written", CM_CAP_STDIN,
 	  input_of_one_that_ended },
+	{ "a deadline while it is asked for anew", 0, deadline_in_between },
 	{ "a keeper that hangs, and a deadline", 0, given_up },
 	{ "a keeper that hangs, and none", 0, given_up_by_itself },
 	{ NULL, 0, NULL },
