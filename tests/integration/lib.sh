@@ -410,6 +410,7 @@ now_ms() { date +%s%3N; }
 # PID: of one that does not end, where it is and what it has not taken
 tell_where() {
 	local file
+	echo "# process $1: $(tr '\0' ' ' <"/proc/$1/cmdline")"
 	for file in syscall wchan stack; do
 		sed "s/^/# $file: /" "/proc/$1/$file"
 	done
@@ -419,7 +420,7 @@ tell_where() {
 } 2>/dev/null
 
 wait_bg() { # no longer than a minute
-	local since until
+	local since until pid
 	since=$(now_ms)
 	until=$((since + 60000))
 	while kill -0 "$bg" 2>/dev/null && [ "$(now_ms)" -lt $until ]; do
@@ -427,7 +428,10 @@ wait_bg() { # no longer than a minute
 	done
 	if [ "$(now_ms)" -ge $until ]; then
 		echo "# it does not end: $last_args"
-		tell_where "$bg"
+		# the client, and who it waits for: keeper, init, the command
+		for pid in $(our_processes); do
+			tell_where "$pid"
+		done
 	fi
 	kill -KILL "$bg" 2>/dev/null
 	# bash tells of a child that was killed
