@@ -74,6 +74,8 @@ static long take_tmpfs(void)
 {
 	if (file < 0)
 		file = open("/dev/shm/exhaust", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	/* outside nothing else takes it away from one that was killed */
+	(void)unlink("/dev/shm/exhaust");
 	return take_file();
 }
 
