@@ -403,6 +403,10 @@ start() { # ARGUMENT...
 	: >"$work/out"
 	"${as[@]}" "$casemate" "$@" >"$work/out" 2>"$work/err" &
 	bg=$!
+	# this shell has traps: a child of it loses a signal that comes before it has executed
+	while [ "/proc/$bg/exe" -ef /proc/$$/exe ]; do
+		:
+	done
 }
 
 now_ms() { date +%s%3N; }
