@@ -63,8 +63,7 @@ static void fill(struct cm_node *node, const struct stat *st)
 	node->gid = st->st_gid;
 	node->mode = st->st_mode & 07777;
 	node->size = (uint64_t)st->st_size;
-	node->ctime_ns =
-		(uint64_t)st->st_ctim.tv_sec * 1000000000ULL + (uint64_t)st->st_ctim.tv_nsec;
+	node->ctime_ns = cm_stat_changed_ns(st);
 }
 
 /* Grown at 0, 16, 64, 256, ... elements: the number is its own capacity. */

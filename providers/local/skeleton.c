@@ -109,12 +109,10 @@ static int make_file(const struct making *m, int dir_fd, const char *name,
 /* The file that the planner saw, and no other; as root only what everybody may read. */
 static bool is_planned(const struct cm_plan_op *op, const struct stat *st)
 {
-	uint64_t ctime_ns =
-		(uint64_t)st->st_ctim.tv_sec * 1000000000ULL + (uint64_t)st->st_ctim.tv_nsec;
-
 	return S_ISREG(st->st_mode) && (st->st_mode & S_IROTH) != 0 &&
 	       st->st_dev == op->expect_dev && st->st_ino == op->expect_ino &&
-	       ctime_ns == op->expect_ctime_ns && (uint64_t)st->st_size == op->expect_bytes;
+	       cm_stat_changed_ns(st) == op->expect_ctime_ns &&
+	       (uint64_t)st->st_size == op->expect_bytes;
 }
 
 static int make_copy(const struct making *m, int dir_fd, const char *name,

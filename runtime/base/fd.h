@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define CM_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -25,6 +26,11 @@ void cm_fd_close(int *fd);
 static inline int cm_open(const char *path, int flags)
 {
 	return openat(AT_FDCWD, path, flags);
+}
+/* When the inode was changed last (ctime), in nanoseconds since the epoch. */
+static inline uint64_t cm_stat_changed_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec;
 }
 /* Move ownership out: returns *fd and sets it to -1. */
 int cm_fd_take(int *fd);

@@ -263,11 +263,6 @@ static int bare_record(struct cm_store *store, const char *id, bool is_temporary
 	return s->record.id && s->record.root ? CM_OK : CM_E_NOMEM;
 }
 
-static int64_t changed_ns(const struct stat *st)
-{
-	return (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
-}
-
 /* Before it is read: one that is replaced in between is taken for changed, and never for current. */
 static void note_state(struct cm_store_session *s)
 {
@@ -276,7 +271,7 @@ static void note_state(struct cm_store_session *s)
 	if (fstatat(s->dir_fd, CM_STORE_STATE, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	s->state_ino = st.st_ino;
-	s->state_changed_ns = changed_ns(&st);
+	s->state_changed_ns = cm_stat_changed_ns(&st);
 }
 
 bool cm_store_session_is_current(const struct cm_store_session *s)
@@ -285,7 +280,7 @@ bool cm_store_session_is_current(const struct cm_store_session *s)
 
 	/* each change is a file of its own, and a removed one leaves an empty directory */
 	return fstatat(s->dir_fd, CM_STORE_STATE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_ino == s->state_ino && changed_ns(&st) == s->state_changed_ns;
+	       st.st_ino == s->state_ino && cm_stat_changed_ns(&st) == s->state_changed_ns;
 }
 
 static int load(struct cm_store *store, const char *id, bool is_temporary,

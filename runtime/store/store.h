@@ -166,7 +166,7 @@ struct cm_store_session {
 	bool is_revived;
 	/* state.json as it was read, by its inode and time of change (ns); 0: there was none */
 	uint64_t state_ino;
-	int64_t state_changed_ns;
+	uint64_t state_changed_ns;
 };
 
 /* Zeroes, except what is not zero when unset (slot, version). */
