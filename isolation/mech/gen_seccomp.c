@@ -49,18 +49,24 @@ static _Noreturn void die(const char *what, const char *subject, int err)
 	exit(1);
 }
 
+/* data: the target */
+static int named_nr(const char *call, const void *data)
+{
+	const struct target *t = data;
+	int nr = seccomp_syscall_resolve_name_arch(t->scmp_arch, call);
+
+	/* a misspelt name must not become a call that is silently refused */
+	if (nr == __NR_SCMP_ERROR)
+		die("libseccomp does not know", call, ENOENT);
+	/* libseccomp's own negative numbers stand for "not on this machine" */
+	return nr < 0 ? CM_SC_NR_ABSENT : nr;
+}
+
 static int entry_nr(const struct cm_sc_entry *e, const struct target *t)
 {
 	int nr = t->audit_arch == AUDIT_ARCH_X86_64 ? e->nr_x86_64 : e->nr_aarch64;
 
-	if (nr != CM_SC_NR_NAMED)
-		return nr;
-	nr = seccomp_syscall_resolve_name_arch(t->scmp_arch, e->call);
-	/* a misspelt name must not become a call that is silently refused */
-	if (nr == __NR_SCMP_ERROR)
-		die("libseccomp does not know", e->call, ENOENT);
-	/* libseccomp's own negative numbers stand for "not on this machine" */
-	return nr < 0 ? CM_SC_NR_ABSENT : nr;
+	return nr == CM_SC_NR_NAMED ? named_nr(e->call, t) : nr;
 }
 
 static bool in_profile(const struct cm_sc_entry *e, unsigned int profile)
@@ -192,19 +198,9 @@ static void make_program(const struct target *t, unsigned int profile, bool is_o
 		die(wrong, t->name, EINVAL);
 }
 
-static int nr_of(const char *call, const void *data)
-{
-	const struct target *t = data;
-	int nr = seccomp_syscall_resolve_name_arch(t->scmp_arch, call);
-
-	if (nr < 0)
-		die("libseccomp does not know", call, ENOENT);
-	return nr;
-}
-
 static void make_rest(const struct target *t, unsigned int profile, struct cm_gen_program *ret)
 {
-	const char *wrong = cm_gen_rest(profile, t->audit_arch, nr_of, t, ret);
+	const char *wrong = cm_gen_rest(profile, t->audit_arch, named_nr, t, ret);
 
 	if (wrong)
 		die(wrong, t->name, EINVAL);

@@ -3,12 +3,14 @@
 #include "providers/local/jail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -262,6 +264,22 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 	int r = cm_jail_dial(jail, socket_path, session_id, deadline_ms, err);
 
 	return r < 0 ? r : cm_jail_greeted(jail, session_id, deadline_ms, err);
+}
+
+int cm_jail_pipe(int *near, int *far, bool is_input, struct cm_error *err)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
+	*near = is_input ? pair[1] : pair[0];
+	*far = is_input ? pair[0] : pair[1];
+	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file;
+	 * only who has the descriptor can */
+	(void)fchmod(*far, is_input ? 0644 : 0622);
+	/* ours alone: nothing else has this description */
+	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
+	return CM_OK;
 }
 
 static size_t count(char *const *v)

@@ -87,6 +87,12 @@ int cm_jail_connect(struct cm_jail *jail, const char *socket_path, const char *s
 /* CM_OK when the jail stands; else the keeper's own error. */
 int cm_jail_wait_up(struct cm_jail *jail, int64_t deadline_ms, struct cm_error *err);
 
+/*
+ * A pipe for a command: `far` for its input or for a stream of its output, `near` the caller's end, which
+ * does not block. Both are the caller's to close.
+ */
+int cm_jail_pipe(int *near, int *far, bool is_input, struct cm_error *err);
+
 struct cm_jail_command {
 	/* NULL-terminated */
 	char *const *argv;

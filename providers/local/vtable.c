@@ -247,8 +247,7 @@ int cm_lv_spec_for(const struct cm_lv_session *s, const struct cm_lv_want *want,
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; want->env && want->env[i] && r == CM_OK; i++)
-		r = cm_strv_add(&ret->env, want->env[i]);
+	r = cm_strv_add_all(&ret->env, want->env);
 	if (want->cwd) {
 		ret->workdir = cm_strdup(want->cwd);
 		r = ret->workdir ? r : CM_E_NOMEM;

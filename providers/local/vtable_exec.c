@@ -3,10 +3,11 @@
  * Commands of a local session that their starter waits for, or leaves running.
  *
  * Theory of operation. Each has a connection to the keeper of its own, so that what is said of one is
- * never taken for another's; when it has ended, the next one may have it (vtable_kept.c). Its streams are pipes of ours, read only when the caller asks for what is
- * next: one that is slow makes the command wait. While the caller writes to it, what it prints is held,
- * since a filter that cannot print takes nothing in. When it has ended, what was in the pipes then is
- * passed on, and what comes after that for a moment: what it left running may hold them for ever.
+ * never taken for another's; when it has ended, the next one may have it (vtable_kept.c). Its streams are
+ * pipes of ours, read only when the caller asks for what is next: one that is slow makes the command wait.
+ * While the caller writes to it, what it prints is held, since a filter that cannot print takes nothing
+ * in. When it has ended, what was in the pipes then is passed on, and what comes after that for a moment:
+ * what it left running may hold them for ever.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -397,6 +398,13 @@ static int exec_next(struct cm_exec *exec, struct cm_wake *wake, const struct cm
 	}
 }
 
+void cm_lv_exec_close_streams(struct cm_lv_exec *e)
+{
+	cm_fd_close(&e->in_fd);
+	for (int i = 0; i < 2; i++)
+		cm_fd_close(&e->out_fd[i]);
+}
+
 static void exec_release(struct cm_exec *exec)
 {
 	struct cm_lv_exec *e = (struct cm_lv_exec *)exec;
@@ -405,11 +413,9 @@ static void exec_release(struct cm_exec *exec)
 		cm_lv_keep((struct cm_lv_session *)e->base.session, e->l);
 	else
 		cm_lv_leave(e->l);
-	cm_fd_close(&e->in_fd);
-	for (int i = 0; i < 2; i++) {
-		cm_fd_close(&e->out_fd[i]);
+	cm_lv_exec_close_streams(e);
+	for (int i = 0; i < 2; i++)
 		cm_buf_clear(&e->held[i]);
-	}
 	cm_lv_request_free(e->again);
 	free(e->cwd);
 	free(e);

@@ -83,6 +83,8 @@ size_t cm_lv_exec_read(struct cm_lv_exec *e, int i);
 /* Held output that the caller had is forgotten. */
 void cm_lv_exec_take_back(struct cm_lv_exec *e);
 
+void cm_lv_exec_close_streams(struct cm_lv_exec *e);
+
 extern const struct cm_exec_ops cm_lv_exec_ops;
 
 /* vtable_start.c */

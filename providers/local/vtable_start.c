@@ -8,12 +8,8 @@
  * has the kept connection is ending, or gone, the request is asked for anew (cm_lv_exec_again), when the
  * caller waits for the command. Until then nothing has come of it that the caller could know.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "providers/local/vtable_exec.h"
 #include "runtime/base/alloc.h"
@@ -25,20 +21,6 @@
 
 /* --- asking -------------------------------------------------------------------------------- */
 
-static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
-{
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
-	*near = is_input ? pair[1] : pair[0];
-	*far = is_input ? pair[0] : pair[1];
-	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file */
-	(void)fchmod(*far, is_input ? 0644 : 0622);
-	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
-	return CM_OK;
-}
-
 static int make_pipes(struct cm_lv_exec *e, const struct cm_exec_request *request, int far[3],
 		      struct cm_error *err)
 {
@@ -47,9 +29,9 @@ static int make_pipes(struct cm_lv_exec *e, const struct cm_exec_request *reques
 	if (request->wants_tty || request->is_detached)
 		return CM_OK;
 	if (request->has_input)
-		r = make_pipe(&e->in_fd, &far[0], true, err);
+		r = cm_jail_pipe(&e->in_fd, &far[0], true, err);
 	for (int i = 0; i < 2 && r == CM_OK; i++)
-		r = make_pipe(&e->out_fd[i], &far[1 + i], false, err);
+		r = cm_jail_pipe(&e->out_fd[i], &far[1 + i], false, err);
 	return r;
 }
 
@@ -110,15 +92,6 @@ static int ask(struct cm_lv_exec *e, const struct cm_exec_request *request, stru
 
 /* --- and anew ------------------------------------------------------------------------------ */
 
-static int copy_texts(struct cm_strv *to, char *const *from)
-{
-	int r = CM_OK;
-
-	for (size_t i = 0; from && from[i] && r == CM_OK; i++)
-		r = cm_strv_add(to, from[i]);
-	return r;
-}
-
 void cm_lv_request_free(struct cm_lv_request *request)
 {
 	if (!request)
@@ -133,10 +106,10 @@ void cm_lv_request_free(struct cm_lv_request *request)
 static struct cm_lv_request *copy_request(const struct cm_exec_request *from)
 {
 	struct cm_lv_request *to = cm_calloc(1, sizeof(*to));
-	int r = to ? copy_texts(&to->argv, from->argv) : CM_E_NOMEM;
+	int r = to ? cm_strv_add_all(&to->argv, from->argv) : CM_E_NOMEM;
 
 	if (r == CM_OK)
-		r = copy_texts(&to->env, from->env);
+		r = cm_strv_add_all(&to->env, from->env);
 	if (r == CM_OK && from->cwd) {
 		to->cwd = cm_strdup(from->cwd);
 		r = to->cwd ? CM_OK : CM_E_NOMEM;
@@ -152,13 +125,6 @@ static struct cm_lv_request *copy_request(const struct cm_exec_request *from)
 	return to;
 }
 
-static void close_streams(struct cm_lv_exec *e)
-{
-	cm_fd_close(&e->in_fd);
-	for (int i = 0; i < 2; i++)
-		cm_fd_close(&e->out_fd[i]);
-}
-
 int cm_lv_exec_again(struct cm_lv_exec *e, const struct cm_call *call, struct cm_error *err)
 {
 	struct cm_lv_request *again = e->again;
@@ -166,7 +132,7 @@ int cm_lv_exec_again(struct cm_lv_exec *e, const struct cm_call *call, struct cm
 	struct cm_error why = CM_ERROR_INIT;
 	int r;
 
-	close_streams(e);
+	cm_lv_exec_close_streams(e);
 	cm_lv_leave(e->l);
 	e->l = NULL;
 	r = cm_lv_reach((struct cm_lv_session *)e->base.session, &want, call, &e->l, &why);

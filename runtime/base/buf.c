@@ -214,6 +214,15 @@ int cm_strv_addf(struct cm_strv *sv, const char *fmt, ...)
 	return cm_strv_add_own(sv, s);
 }
 
+int cm_strv_add_all(struct cm_strv *sv, char *const *from)
+{
+	int r = CM_OK;
+
+	for (size_t i = 0; from && from[i] && r == CM_OK; i++)
+		r = cm_strv_add(sv, from[i]);
+	return r;
+}
+
 int cm_strv_copy(struct cm_strv *to, const struct cm_strv *from)
 {
 	struct cm_strv copy = { 0 };

@@ -49,6 +49,8 @@ struct cm_strv {
 void cm_strv_clear(struct cm_strv *sv);
 /* Copies s. 0 or CM_E_NOMEM. */
 int cm_strv_add(struct cm_strv *sv, const char *s);
+/* Copies all of a NULL-terminated vector; NULL is none. 0, or CM_E_NOMEM with some of them added. */
+int cm_strv_add_all(struct cm_strv *sv, char *const *from);
 /* Takes own_s over, also on failure. */
 int cm_strv_add_own(struct cm_strv *sv, char *own_s);
 int cm_strv_addf(struct cm_strv *sv, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

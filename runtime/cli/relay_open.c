@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pipes between a command and its caller. */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,22 +8,6 @@
 
 #include "runtime/base/fd.h"
 #include "runtime/cli/relay.h"
-
-static int make_pipe(int *near, int *far, bool is_input, struct cm_error *err)
-{
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return cm_error_set(err, CM_E_SYS, errno, "cannot make a pipe");
-	*near = is_input ? pair[1] : pair[0];
-	*far = is_input ? pair[0] : pair[1];
-	/* as root the agent is another than the pipe's owner, and opens /dev/stdout like a file;
-	 * only who has the descriptor can */
-	(void)fchmod(*far, is_input ? 0644 : 0622);
-	/* ours alone: nothing else has this description */
-	(void)fcntl(*near, F_SETFL, O_NONBLOCK);
-	return CM_OK;
-}
 
 /* By its number, which is the kernel's (admin-guide/devices), whatever the node is called. */
 static bool is_null(int fd)
@@ -54,11 +37,11 @@ int cm_relay_open(struct cm_relay *relay, bool wants_tty, bool with_stdin, bool 
 	if (wants_tty)
 		return CM_OK;
 	if (with_stdin && cm_relay_has_stdin())
-		r = make_pipe(&relay->in_fd, &relay->far[0], true, err);
+		r = cm_jail_pipe(&relay->in_fd, &relay->far[0], true, err);
 	if (r == CM_OK && (counts_output || !is_null(STDOUT_FILENO)))
-		r = make_pipe(&relay->out_fd, &relay->far[1], false, err);
+		r = cm_jail_pipe(&relay->out_fd, &relay->far[1], false, err);
 	if (r == CM_OK && (counts_output || !is_null(STDERR_FILENO)))
-		r = make_pipe(&relay->err_fd, &relay->far[2], false, err);
+		r = cm_jail_pipe(&relay->err_fd, &relay->far[2], false, err);
 	return r;
 }
 
