@@ -127,20 +127,24 @@ void suite_spec(const struct suite *t, const char *id, struct cm_spec *ret)
 	ret->workspace_kind = CM_WORKSPACE_NONE;
 }
 
-static struct cm_session *create(struct suite *t, const char *id, enum cm_user user)
+struct cm_session *suite_create_of(struct suite *t, struct cm_spec *spec, const char *what)
 {
 	struct cm_call call = suite_call(SUITE_MS);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_session *s = NULL;
+	int r = cm_session_create(t->p, spec, &call, &s, &err);
+
+	cm_spec_clear(spec);
+	return CHECK_OK(t, r, err, what) ? s : NULL;
+}
+
+static struct cm_session *create(struct suite *t, const char *id, enum cm_user user)
+{
 	struct cm_spec spec;
-	int r;
 
 	suite_spec(t, id, &spec);
 	spec.user = user;
-	r = cm_session_create(t->p, &spec, &call, &s, &err);
-	cm_spec_clear(&spec);
-	CHECK_OK(t, r, err, "a session is made");
-	return r == CM_OK ? s : NULL;
+	return suite_create_of(t, &spec, "a session is made");
 }
 
 struct cm_session *suite_create(struct suite *t, const char *id)

@@ -102,6 +102,8 @@ void suite_name(struct suite *t, char buf[64]);
 void suite_spec(const struct suite *t, const char *id, struct cm_spec *ret);
 /* NULL, and it was said why. */
 struct cm_session *suite_create(struct suite *t, const char *id);
+/* The same of a spec, which is cleared; what it is said as. */
+struct cm_session *suite_create_of(struct suite *t, struct cm_spec *spec, const char *what);
 /* the same of one whose commands are root's */
 struct cm_session *suite_create_root(struct suite *t, const char *id);
 /* It is destroyed and let go; NULL is allowed. */

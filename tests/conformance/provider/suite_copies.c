@@ -11,19 +11,13 @@
 /* NULL, and it was said why. */
 static struct cm_session *create_of(struct suite *t, const char *template_name)
 {
-	struct cm_call call = suite_call(SUITE_MS);
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_session *s = NULL;
 	struct cm_spec spec;
 	char name[64];
-	int r;
 
 	suite_name(t, name);
 	suite_spec(t, name, &spec);
 	spec.template_name = cm_strdup(template_name);
-	r = cm_session_create(t->p, &spec, &call, &s, &err);
-	cm_spec_clear(&spec);
-	return CHECK_OK(t, r, err, "a session of what was kept") ? s : NULL;
+	return suite_create_of(t, &spec, "a session of what was kept");
 }
 
 /* What is written after it is in none, and what is written in one is not in the other. */

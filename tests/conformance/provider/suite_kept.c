@@ -87,21 +87,43 @@ static bool is_gone(pid_t pid)
 /* Of `ms` without a command it ends by itself; 0: it does not. */
 static struct cm_session *create(struct suite *t, uint64_t idle_ms)
 {
-	struct cm_call call = suite_call(SUITE_MS);
-	struct cm_error err = CM_ERROR_INIT;
-	struct cm_session *s = NULL;
 	struct cm_spec spec;
 	char name[64];
-	int r;
 
 	suite_name(t, name);
 	suite_spec(t, name, &spec);
 	if (idle_ms > 0)
 		spec.limits.idle = (struct cm_limit){ .value = idle_ms, .is_set = true };
-	r = cm_session_create(t->p, &spec, &call, &s, &err);
-	cm_spec_clear(&spec);
-	CHECK_OK(t, r, err, "a session is made");
-	return r == CM_OK ? s : NULL;
+	return suite_create_of(t, &spec, "a session is made");
+}
+
+/* One that has run COUNT once, over what is kept since, and whose keeper got `sig` (0: none). NULL: said why. */
+static struct cm_session *create_used(struct suite *t, uint64_t idle_ms, int sig, pid_t *ret_keeper)
+{
+	struct cm_session *s = create(t, idle_ms);
+
+	if (!s)
+		return NULL;
+	suite_sh_is(t, s, COUNT, "once\n");
+	*ret_keeper = keeper_of(t, s->id);
+	if (*ret_keeper > 0 &&
+	    (sig == 0 || CHECK(t, kill(*ret_keeper, sig) == 0, "the keeper has ended")))
+		return s;
+	suite_end(t, s);
+	return NULL;
+}
+
+/* A command to its end, which is a good one. */
+static void ends_with(struct suite *t, struct cm_exec *e, const char *prints)
+{
+	struct outcome o;
+
+	outcome_init(&o);
+	suite_follow(e, SUITE_MS, &o);
+	CHECK_PRINTED(t, &o, prints);
+	CHECK_EXIT(t, &o, 0);
+	outcome_clear(&o);
+	cm_exec_release(e);
 }
 
 /* --- what is kept -------------------------------------------------------------------------- */
@@ -149,18 +171,11 @@ static void several_at_once(struct suite *t)
 		}
 		suite_tell(t);
 		for (int i = 0; i < 6; i++) {
-			struct outcome o;
 			char want[16];
 
-			if (!e[i])
-				continue;
-			outcome_init(&o);
 			(void)snprintf(want, sizeof(want), "%d\n", i);
-			suite_follow(e[i], SUITE_MS, &o);
-			CHECK_PRINTED(t, &o, want);
-			CHECK_EXIT(t, &o, 0);
-			outcome_clear(&o);
-			cm_exec_release(e[i]);
+			if (e[i])
+				ends_with(t, e[i], want);
 		}
 	}
 }
@@ -243,13 +258,11 @@ static void made_anew(struct suite *t)
 
 static void idle_all_the_same(struct suite *t)
 {
-	struct cm_session *s = create(t, 1000);
-	pid_t keeper;
+	pid_t keeper = 0;
+	struct cm_session *s = create_used(t, 1000, 0, &keeper);
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
 	CHECK(t, keeper > 0 && is_gone(keeper), "a handle keeps the session from ending");
 	suite_sh_is(t, s, COUNT, "once\nonce\n");
 	suite_end(t, s);
@@ -257,15 +270,11 @@ static void idle_all_the_same(struct suite *t)
 
 static void keeper_killed(struct suite *t)
 {
-	struct cm_session *s = create(t, 0);
-	pid_t keeper;
+	pid_t keeper = 0;
+	struct cm_session *s = create_used(t, 0, SIGKILL, &keeper);
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0)
-		(void)kill(keeper, SIGKILL);
 	suite_sh_is(t, s, COUNT, "once\nonce\n");
 	suite_end(t, s);
 }
@@ -275,72 +284,60 @@ static void keeper_killed(struct suite *t)
 /* It reads nothing any more, and is killed with the request in its socket. */
 static void killed_with_request(struct suite *t)
 {
-	struct cm_session *s = create(t, 0);
-	pid_t keeper;
+	pid_t keeper = 0;
+	struct cm_session *s = create_used(t, 0, SIGSTOP, &keeper);
 	pid_t child;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		child = signal_later(keeper, SIGKILL, 300);
-		suite_sh_is(t, s, COUNT, "once\nonce\n");
-		bury(child);
-	}
+	child = signal_later(keeper, SIGKILL, 300);
+	suite_sh_is(t, s, COUNT, "once\nonce\n");
+	bury(child);
 	suite_end(t, s);
 }
 
 /* Its idle time has passed before it reads the request: it is ending, and refuses. */
 static void refused_at_its_end(struct suite *t)
 {
-	struct cm_session *s = create(t, 1000);
-	pid_t keeper;
+	pid_t keeper = 0;
+	struct cm_session *s = create_used(t, 1000, SIGSTOP, &keeper);
 	pid_t child;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		suite_sleep(1500);
-		child = signal_later(keeper, SIGCONT, 300);
-		suite_sh_is(t, s, COUNT, "once\nonce\n");
-		bury(child);
-	}
+	suite_sleep(1500);
+	child = signal_later(keeper, SIGCONT, 300);
+	suite_sh_is(t, s, COUNT, "once\nonce\n");
+	bury(child);
 	suite_end(t, s);
 }
 
 /* A keeper that hangs is nobody's who has enough of it; and what was given up is not run some day. */
 static void given_up(struct suite *t)
 {
+	pid_t keeper = 0;
 	const char *const argv[] = { "sh", "-c", COUNT, NULL };
 	const struct cm_exec_request request = { .argv = suite_v(argv) };
-	struct cm_session *s = create(t, 0);
+	struct cm_session *s = create_used(t, 0, SIGSTOP, &keeper);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec_event event;
 	struct cm_exec *e = NULL;
 	struct cm_call call;
 	int64_t since;
-	pid_t keeper;
 	int r;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		since = suite_now();
-		call = suite_call(500);
-		r = cm_exec_start(s, &request, &call, &e, &err);
-		if (r == CM_OK)
-			r = cm_exec_next(e, NULL, &call, &event, &err);
-		CHECK_CODE(t, r, err, CM_E_TIMEOUT, "a command of a keeper that hangs");
-		CHECK(t, suite_now() - since < SUITE_PATIENCE * 3000, "it took %lld ms",
-		      (long long)(suite_now() - since));
-		cm_exec_release(e);
-		(void)kill(keeper, SIGCONT);
-	}
+	since = suite_now();
+	call = suite_call(500);
+	r = cm_exec_start(s, &request, &call, &e, &err);
+	if (r == CM_OK)
+		r = cm_exec_next(e, NULL, &call, &event, &err);
+	CHECK_CODE(t, r, err, CM_E_TIMEOUT, "a command of a keeper that hangs");
+	CHECK(t, suite_now() - since < SUITE_PATIENCE * 3000, "it took %lld ms",
+	      (long long)(suite_now() - since));
+	cm_exec_release(e);
+	(void)kill(keeper, SIGCONT);
 	suite_sh_is(t, s, COUNT, "once\nonce\n");
 	suite_end(t, s);
 }
@@ -348,108 +345,83 @@ static void given_up(struct suite *t)
 /* Nor does anybody wait for it without an end. */
 static void given_up_by_itself(struct suite *t)
 {
+	pid_t keeper = 0;
 	const char *const argv[] = { "true", NULL };
 	const struct cm_exec_request request = { .argv = suite_v(argv) };
 	struct cm_call call = { .deadline_ms = INT64_MAX, .cancel_fd = -1 };
-	struct cm_session *s = create(t, 0);
+	struct cm_session *s = create_used(t, 0, SIGSTOP, &keeper);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec_event event;
 	struct cm_exec *e = NULL;
-	pid_t keeper;
 	int r;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		r = cm_exec_start(s, &request, &call, &e, &err);
-		if (r == CM_OK)
-			r = cm_exec_next(e, NULL, &call, &event, &err);
-		CHECK_CODE(t, r, err, CM_E_ISOLATION, "a command of a keeper that hangs");
-		r = e ? cm_exec_signal(e, SIGTERM, &call, &err) : r;
-		CHECK_CODE(t, r, err, CM_E_ISOLATION, "and that stays so");
-		cm_exec_release(e);
-		(void)kill(keeper, SIGCONT);
-	}
+	r = cm_exec_start(s, &request, &call, &e, &err);
+	if (r == CM_OK)
+		r = cm_exec_next(e, NULL, &call, &event, &err);
+	CHECK_CODE(t, r, err, CM_E_ISOLATION, "a command of a keeper that hangs");
+	r = e ? cm_exec_signal(e, SIGTERM, &call, &err) : r;
+	CHECK_CODE(t, r, err, CM_E_ISOLATION, "and that stays so");
+	cm_exec_release(e);
+	(void)kill(keeper, SIGCONT);
 	suite_end(t, s);
 }
 
 /* While it is asked for anew a call may end: the next one goes on. */
 static void deadline_in_between(struct suite *t)
 {
+	pid_t keeper = 0;
 	const char *const argv[] = { "sh", "-c", COUNT, NULL };
 	const struct cm_exec_request request = { .argv = suite_v(argv) };
 	struct cm_call call = suite_call(SUITE_MS);
-	struct cm_session *s = create(t, 0);
+	struct cm_session *s = create_used(t, 0, SIGSTOP, &keeper);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec_event event;
 	struct cm_exec *e = NULL;
 	struct cm_call soon;
-	struct outcome o;
-	pid_t keeper;
 	int r;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		r = cm_exec_start(s, &request, &call, &e, &err);
-		CHECK_OK(t, r, err, "a command is asked for");
-		(void)kill(keeper, SIGKILL);
-		for (int i = 0; i < 3 && r == CM_OK; i++) {
-			soon = suite_call(2);
-			r = cm_exec_next(e, NULL, &soon, &event, &err);
-			CHECK_CODE(t, r, err, CM_E_TIMEOUT, "no session is started so soon");
-			r = r == CM_E_TIMEOUT ? CM_OK : r;
-		}
-		if (e) {
-			outcome_init(&o);
-			suite_follow(e, SUITE_MS, &o);
-			CHECK_PRINTED(t, &o, "once\nonce\n");
-			CHECK_EXIT(t, &o, 0);
-			outcome_clear(&o);
-			cm_exec_release(e);
-		}
+	r = cm_exec_start(s, &request, &call, &e, &err);
+	CHECK_OK(t, r, err, "a command is asked for");
+	(void)kill(keeper, SIGKILL);
+	for (int i = 0; i < 3 && r == CM_OK; i++) {
+		soon = suite_call(2);
+		r = cm_exec_next(e, NULL, &soon, &event, &err);
+		CHECK_CODE(t, r, err, CM_E_TIMEOUT, "no session is started so soon");
+		r = r == CM_E_TIMEOUT ? CM_OK : r;
 	}
+	if (e)
+		ends_with(t, e, "once\nonce\n");
 	suite_end(t, s);
 }
 
 /* What is written goes to the one that runs. */
 static void input_of_one_that_ended(struct suite *t)
 {
+	pid_t keeper = 0;
 	const char *const argv[] = { "cat", NULL };
 	const struct cm_exec_request request = { .argv = suite_v(argv), .has_input = true };
 	struct cm_call call = suite_call(SUITE_MS);
-	struct cm_session *s = create(t, 0);
+	struct cm_session *s = create_used(t, 0, SIGSTOP, &keeper);
 	struct cm_error err = CM_ERROR_INIT;
 	struct cm_exec *e = NULL;
-	struct outcome o;
-	pid_t keeper;
 	pid_t child;
 	int r;
 
 	if (!s)
 		return;
-	suite_sh_is(t, s, COUNT, "once\n");
-	keeper = keeper_of(t, s->id);
-	if (keeper > 0 && kill(keeper, SIGSTOP) == 0) {
-		child = signal_later(keeper, SIGKILL, 300);
-		r = cm_exec_start(s, &request, &call, &e, &err);
-		CHECK_OK(t, r, err, "a command with an input");
-		if (r == CM_OK) {
-			CHECK_OK(t, cm_exec_input(e, "in it\n", 6, &call, &err), err, "its input");
-			CHECK_OK(t, cm_exec_input(e, NULL, 0, &call, &err), err, "and its end");
-			outcome_init(&o);
-			suite_follow(e, SUITE_MS, &o);
-			CHECK_PRINTED(t, &o, "in it\n");
-			CHECK_EXIT(t, &o, 0);
-			outcome_clear(&o);
-			cm_exec_release(e);
-		}
-		bury(child);
+	child = signal_later(keeper, SIGKILL, 300);
+	r = cm_exec_start(s, &request, &call, &e, &err);
+	CHECK_OK(t, r, err, "a command with an input");
+	if (r == CM_OK) {
+		CHECK_OK(t, cm_exec_input(e, "in it\n", 6, &call, &err), err, "its input");
+		CHECK_OK(t, cm_exec_input(e, NULL, 0, &call, &err), err, "and its end");
+		ends_with(t, e, "in it\n");
 	}
+	bury(child);
 	suite_end(t, s);
 }
 
